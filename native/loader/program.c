@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host/on_stack.h"
+#include "loader/hooks.h"
 
 /* The program that runs on this thread; a plugin's main thread runs one. */
 struct run {
@@ -120,6 +121,6 @@ int df_program_run(df_main_function main, void *entry, struct df_guest *guest, i
     df_program_land(before);
     fflush(guest->output);
     if (getpid() != guest->pid)
-        _exit(run.status); /* a child that it forked has come to its end: nothing here is its own */
+        df_hooks_exit(run.status); /* a child that it forked has come to its end */
     return run.status;
 }

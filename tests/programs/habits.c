@@ -49,6 +49,23 @@ static void have_a_child_that_prints(void)
     SAY("%d", ended == pid ? WEXITSTATUS(status) : -1);
 }
 
+static int ends; /* main is to return, with this status */
+
+static void have_a_child_that_returns(void)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        static char room[BUFSIZ]; /* Python may have taken the stream's own away */
+        setvbuf(stdout, room, _IOFBF, sizeof(room));
+        printf("half a line");
+        ends = 3;
+        return;
+    }
+    pid_t ended = waitpid(pid, &status, 0);
+    SAY("%d", ended == pid ? WEXITSTATUS(status) : -1);
+}
+
 /* As a daemon does, and then prints by number. */
 static void reopen_its_streams(void)
 {
@@ -151,6 +168,7 @@ static const struct {
 } habits[] = {
     {"children", have_children},
     {"printing child", have_a_child_that_prints},
+    {"returning child", have_a_child_that_returns},
     {"environment of a child", have_a_child_with_its_environment},
     {"made up names", make_up_names},
     {"modes", make_files},
@@ -205,6 +223,8 @@ int main(int argc, char *argv[])
 {
     if (argc > 2 && strcmp(argv[1], "--before") == 0) {
         have(argv[2]);
+        if (ends)
+            return ends;
         fprintf(stderr, "it said: %s\n", answer);
         argv[2] = argv[0];
         argc -= 2;

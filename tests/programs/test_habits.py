@@ -48,6 +48,10 @@ def test_what_a_child_has_printed_when_it_exits_is_reported(habits):
     assert "words of a child\nand half a line\nit said: 3" in said
 
 
+def test_what_a_child_has_printed_when_its_main_returns_is_reported(habits):
+    assert "half a line\nit said: 3" in said_by(habits, "returning child")
+
+
 ENDING_LIBRARY = """
 #include <err.h>
 #include <stdlib.h>
