@@ -19,6 +19,7 @@
 #include "loader/belongings.h"
 #include "loader/cxx.h"
 
+struct df_ending;
 struct df_plugin;
 struct df_variable;
 
@@ -51,6 +52,7 @@ struct df_guest {
     pthread_mutex_t lock; /* protects all below */
     int cwd_fd;           /* its working directory, O_PATH; -1: the process's own */
     mode_t umask;
+    struct df_ending *endings;       /* what is to run at its end, newest first */
     struct df_variable *variables;   /* what it has changed of the environment, newest first */
     int child_output[2];             /* a pipe: what its children print; -1 until it forks */
     struct sigaction actions[_NSIG]; /* for signals that it sends to itself */

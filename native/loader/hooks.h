@@ -80,6 +80,9 @@ _Noreturn void df_hooks_end(struct df_guest *guest, int status);
 /* exit(3): of a guest, of a child that it has forked, or of the host, by a library of a guest's. */
 _Noreturn void df_hooks_exit(int status);
 
+/* When its main has returned or called exit(3): what it has given to on_exit(3). */
+void df_hooks_run_endings(struct df_guest *guest, int status);
+
 /* Of the guest's changes of its environment: makes them real, in a child; frees them. */
 void df_hooks_apply_environment(const struct df_guest *guest);
 void df_hooks_forget_environment(struct df_guest *guest);

@@ -81,6 +81,50 @@ static void hook_quick_exit(int status)
     quick_exit(status);
 }
 
+/* What atexit(3) is given belongs to an object, and runs when that is unloaded; of on_exit(3) libc
+ * knows the function alone, and would call it when the host ends. */
+struct df_ending {
+    struct df_ending *next;
+    void (*function)(int status, void *argument);
+    void *argument;
+};
+
+static int hook_on_exit(void (*function)(int status, void *argument), void *argument)
+{
+    struct df_guest *guest = df_guest_current();
+    if (!guest || !df_guest_is_code(guest, (const void *)function))
+        return on_exit(function, argument);
+    struct df_ending *ending = malloc(sizeof(*ending));
+    if (!ending)
+        return -1;
+    *ending = (struct df_ending){.function = function, .argument = argument};
+    pthread_mutex_lock(&guest->lock);
+    ending->next = guest->endings;
+    guest->endings = ending;
+    pthread_mutex_unlock(&guest->lock);
+    return 0;
+}
+
+static struct df_ending *take_ending(struct df_guest *guest)
+{
+    pthread_mutex_lock(&guest->lock);
+    struct df_ending *ending = guest->endings;
+    if (ending)
+        guest->endings = ending->next;
+    pthread_mutex_unlock(&guest->lock);
+    return ending;
+}
+
+void df_hooks_run_endings(struct df_guest *guest, int status)
+{
+    struct df_ending *ending;
+    while ((ending = take_ending(guest))) {
+        const struct df_ending taken = *ending;
+        free(ending); /* it may not come back: exit(3) */
+        taken.function(status, taken.argument);
+    }
+}
+
 static void hook_abort(void)
 {
     struct df_guest *guest = df_guest_current();
@@ -312,6 +356,7 @@ const struct df_hook df_hooks_process[] = {
     {"_exit", hook_exit},
     {"_Exit", hook_exit},
     {"quick_exit", hook_quick_exit},
+    {"on_exit", hook_on_exit},
     {"abort", hook_abort},
     {"__assert_fail", hook_assert_fail},
     {"pthread_create", hook_pthread_create},

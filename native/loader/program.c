@@ -118,6 +118,8 @@ int df_program_run(df_main_function main, void *entry, struct df_guest *guest, i
             find_main(entry, &run);
         run.status = run.main(argc, argv, environ) & 0xff;
     }
+    if (run.status < DF_PROGRAM_KILLED)
+        df_hooks_run_endings(guest, run.status); /* exit(3) in one of them leads here, too */
     df_program_land(before);
     fflush(guest->output);
     if (getpid() != guest->pid)

@@ -49,6 +49,19 @@ static void have_a_child_that_prints(void)
     SAY("%d", ended == pid ? WEXITSTATUS(status) : -1);
 }
 
+static void tell_end(int status, void *words)
+{
+    fprintf(stderr, "%s %d\n", (const char *)words, status);
+    if (strcmp(words, "second") == 0)
+        exit(5);
+}
+
+static void ask_for_its_end(void)
+{
+    int one = on_exit(tell_end, "first"), other = on_exit(tell_end, "second");
+    SAY("%d %d", one, other);
+}
+
 static int ends; /* main is to return, with this status */
 
 static void have_a_child_that_returns(void)
@@ -169,6 +182,7 @@ static const struct {
     {"children", have_children},
     {"printing child", have_a_child_that_prints},
     {"returning child", have_a_child_that_returns},
+    {"end", ask_for_its_end},
     {"environment of a child", have_a_child_with_its_environment},
     {"made up names", make_up_names},
     {"modes", make_files},

@@ -52,6 +52,13 @@ def test_what_a_child_has_printed_when_its_main_returns_is_reported(habits):
     assert "half a line\nit said: 3" in said_by(habits, "returning child")
 
 
+def test_what_it_has_asked_for_at_its_end_comes_at_its_end(habits):
+    """And not at that of the host, when it is no more."""
+    said = said_by(habits, "end")
+    assert "it said: 0 0\n" in said
+    assert "\nsecond 0\nfirst 5\n" in said
+
+
 ENDING_LIBRARY = """
 #include <err.h>
 #include <stdlib.h>
