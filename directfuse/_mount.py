@@ -365,7 +365,8 @@ def mount(
     if given is not None:
         placed = place_given(argv, given, wanted)
     elif program is not None:
-        placed = place_program(argv, program, placement, wanted)
+        fixed = placement == "auto" and not is_command(command)  # an object is for no helper
+        placed = place_program(argv, program, "inline" if fixed else placement, wanted)
     else:
         placed = place(argv, library, placement, wanted)
     return _made(placed, limited, may_wait)

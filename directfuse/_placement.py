@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from directfuse import _fast, _images, _native, _paths
+from directfuse._command import library_of
 from directfuse._errors import MountError, NotSupportedError
+from directfuse._python import meaning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,7 +154,8 @@ def _start(argv: list[str], what: Startable, options: Options) -> Placed:
     raise MountError(errno.EIO, "the file system unmounted itself at once", shlex.join(argv))
 
 
-_REMEDY = ": it cannot be loaded into a process; mount it with placement"  #: of loader/object.c
+#: of loader/object.c, and of _python/foreign.py
+_REMEDY = ": it cannot be loaded into a process; mount it with placement"
 
 
 def place(argv: list[str], library: str, placement: Placement, options: Options) -> Placed:
@@ -167,6 +170,11 @@ def place(argv: list[str], library: str, placement: Placement, options: Options)
         if inline or refusal.errno != errno.ENOEXEC or not _is_program(library):
             raise
         reason = str(refusal.strerror)
+    return _start_refused(argv, library, reason, options)
+
+
+def _start_refused(argv: list[str], library: str, reason: str, options: Options) -> Placed:
+    """As a helper, because of that reason."""
     try:
         return _start_helper(argv, library, reason, options)
     except MountError as failure:  # what kept it out of this process may be why
@@ -178,7 +186,7 @@ def place(argv: list[str], library: str, placement: Placement, options: Options)
 def place_program(
     argv: list[str], program: "Program", placement: Placement, options: Options
 ) -> Placed:
-    """Mounts a Python file system in this process."""
+    """Mounts a Python file system in this process; a command line elsewhere, if it has to be."""
     if placement == "helper":
         raise NotSupportedError(
             errno.ENOTSUP,
@@ -186,7 +194,14 @@ def place_program(
             "of it, placement='inline' itself",
             argv[0],
         )
-    return replace(_start(argv, program, options), program=program)
+    try:
+        return replace(_start(argv, program, options), program=program)
+    except MountError as refusal:
+        if placement != "auto" or not program.elsewhere:
+            raise
+        reason = str(refusal.strerror)
+    words = meaning.outside(argv) or argv
+    return _start_refused(words, library_of(words), reason, options)
 
 
 def place_given(argv: list[str], given: "Given", options: Options) -> Placed:

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from directfuse import _paths
-from directfuse._python import loops, nodes, paths
+from directfuse._python import foreign, loops, nodes, paths
 from directfuse._python.suspend import LOOPS
 
 __all__ = ["install", "running"]
@@ -226,12 +226,26 @@ def _our_library(theirs: Any) -> Any:
 def _patch_fuse(module: Any) -> None:
     theirs = getattr(module, "_libfuse", None)
     if not isinstance(theirs, ctypes.CDLL):
+        if hasattr(module, "FuseAPIVersion"):  # python-fuse
+            _patch_linked(module, "main")
         return  # no libfuse of theirs: another module of that name
     library = _Library(theirs, _our_library(theirs))
     module._libfuse = library
     if hasattr(module, "fuse_main_real"):
         module.fuse_main_real = lambda *arguments: library.fuse_main_real(*arguments)
     _patch_class(module.FUSE)
+
+
+def _patch_linked(module: Any, entry: str) -> None:
+    """A library of foreign.LINKED that the host of a program has imported before it."""
+    theirs = getattr(module, entry)
+
+    def enter(*arguments: Any, **options: Any) -> Any:
+        if _is_its_own():
+            foreign.refuse(running.program, module.__name__)
+        return theirs(*arguments, **options)
+
+    setattr(module, entry, enter)
 
 
 def _patch_class(kind: Any) -> None:
@@ -266,6 +280,7 @@ _PATCHES: dict[str, Callable[[Any], None]] = {
     "mfusepy": _patch_fuse,
     "fuse": _patch_fuse,
     "refuse.high": _patch_fuse,
+    "llfuse": lambda module: _patch_linked(module, "init"),
 }
 
 
@@ -285,14 +300,31 @@ class _Loader(importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        try:
-            self.inner.exec_module(module)
-        except OSError:
-            library = "libdf2.so.2" if self.name != "mfusepy" else _paths.PLUGIN_LIBRARY
-            path = os.fspath(_paths.plugin_library().with_name(library))
-            with _environment("FUSE_LIBRARY_PATH", path):
+        with _own_libfuse():
+            try:
                 self.inner.exec_module(module)
+            except OSError:
+                library = "libdf2.so.2" if self.name != "mfusepy" else _paths.PLUGIN_LIBRARY
+                path = os.fspath(_paths.plugin_library().with_name(library))
+                with _environment("FUSE_LIBRARY_PATH", path):
+                    self.inner.exec_module(module)
         _PATCHES[self.name](module)
+
+
+@contextlib.contextmanager
+def _own_libfuse() -> Iterator[None]:
+    """Around the import of a library that has a patch: it keeps its libfuse beside ours."""
+    former = getattr(running, "patching", False)
+    running.patching = True
+    try:
+        yield
+    finally:
+        running.patching = former
+
+
+def _wants_ours() -> bool:
+    """Whether a libfuse that is loaded here is to be ours."""
+    return _is_its_own() and not getattr(running, "patching", False)
 
 
 @contextlib.contextmanager
@@ -310,6 +342,8 @@ def _environment(name: str, value: str) -> Any:
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name in foreign.LINKED and _is_its_own():
+            foreign.refuse(running.program, name)
         if name not in _PATCHES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
@@ -471,3 +505,4 @@ def install() -> None:
         _patch_children()
         _patch_sqlite()
         _patch_asyncio()
+        foreign.patch_ctypes(_wants_ours)

@@ -40,6 +40,7 @@ class Program:
         self.body = body
         self.host: nodes.Host | paths.Host | None = None  # the file system, once it is made
         self.failure: BaseException | None = None
+        self.elsewhere = ""  # why it can only run in a process of its own
         self.said: list[str] = []  # what it printed until it was mounted
         self.process = 0  # that runs it
         self.blocked: set[int] = set()  # signals, for its children
@@ -79,6 +80,8 @@ class Program:
             return code, words
         if isinstance(self.failure, MountError):
             raise self.failure
+        if self.elsewhere:
+            raise MountError(errno.ENOEXEC, self.elsewhere, shlex.join(self.words))
         raise MountError(-code, words, shlex.join(self.words)) from self.failure
 
     def _status(self, code: object) -> int:

@@ -1,6 +1,7 @@
 """Unmodified Python programs, and the ways in which a command line names a Python file system."""
 
 import errno
+import importlib
 import os
 import shutil
 import sys
@@ -341,6 +342,66 @@ def test_python_in_a_helper_process(script):
     with directfuse.mount([path, "/elsewhere"], placement="helper") as mount:
         assert mount.placement == "helper"
         assert directfuse.listdir("/elsewhere") == ["a"]
+
+
+# ---- a libfuse of its own ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def linked(script, tmp_path):
+    """A program of llfuse, which is linked to libfuse; for this test a name of pyfuse3."""
+    (tmp_path / "llfuse.py").write_text("from pyfuse3 import *\n")
+    return script(PYFUSE3.replace(" pyfuse3\n", " llfuse as pyfuse3\n"))
+
+
+def test_a_program_of_llfuse_gets_a_process_of_its_own(linked):
+    """Here llfuse would mount through the kernel, and python-fuse end the application."""
+    with directfuse.mount([sys.executable, linked, "/linked"]) as mount:
+        assert mount.placement == "helper"
+        assert "llfuse is linked to the system's libfuse" in mount.reason
+        assert directfuse.listdir("/linked") == ["a"]
+    with pytest.raises(directfuse.MountError, match="mount it with placement='helper'") as caught:
+        directfuse.mount([sys.executable, linked, "/linked"], placement="inline")
+    assert caught.value.errno == errno.ENOEXEC
+
+
+def test_a_program_of_llfuse_in_a_mount_server(linked):
+    with directfuse.mount([sys.executable, linked, "/linked"], placement="server"):
+        assert directfuse.listdir("/linked") == ["a"]
+
+
+def test_llfuse_of_the_application_is_refused_to_a_program(linked, tmp_path, monkeypatch):
+    """It was imported before, so no import of the program's own comes to us."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "llfuse", raising=False)
+    assert importlib.import_module("llfuse").RequestContext
+    with pytest.raises(directfuse.MountError, match="llfuse is linked to"):
+        directfuse.mount([sys.executable, linked, "/linked"], placement="inline")
+
+
+def test_a_program_that_can_do_without_llfuse_is_inline(script):
+    text = PYFUSE3.replace(
+        "import argparse",
+        """
+    try:
+        import llfuse
+    except ImportError as error:
+        assert error.name == "llfuse"
+    import argparse""",
+    )
+    with directfuse.mount([script(text), "/without"]) as mount:
+        assert mount.placement == "inline"
+
+
+def test_a_copy_of_fusepy_under_another_name(script, tmp_path):
+    """It loads libfuse by ctypes, by the name of the system's."""
+    fuse = pytest.importorskip("fuse")
+    shutil.copy(fuse.__file__, tmp_path / "vendored.py")
+    path = script(FUSEPY.replace("import fuse\n", "import vendored as fuse\n"))
+    with directfuse.mount([sys.executable, path, "/copied"]) as mount:
+        assert mount.placement == "inline"
+        assert not os.path.ismount("/copied")
+        assert directfuse.listdir("/copied") == ["a"]
 
 
 # ---- ratarmount ----------------------------------------------------------------------------------
