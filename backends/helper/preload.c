@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@
 #define CLONE_REQUEST 0x8004e500UL
 
 static pthread_mutex_t channel_lock = PTHREAD_MUTEX_INITIALIZER;
-static int channel = -1; /* under channel_lock: what "/dev/fuse" was opened as first */
+static int channel = -1;             /* under channel_lock: what "/dev/fuse" was opened as first */
+static _Atomic ino_t channel_number; /* the socket's, whatever descriptors it has; 0: none yet */
 
 /* The C library's own function behind one of ours. */
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -47,6 +49,13 @@ static bool is_seqpacket(int fd)
     return is;
 }
 
+static ino_t number_of_socket(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
+}
+
 /* The helper hands its channel out once; a second open (one for each thread, say) is a copy.
  * If the server has closed it, its number may be another file's. */
 static int open_channel(void)
@@ -60,6 +69,7 @@ static int open_channel(void)
     if (fd < 0) {
         error = control_ask(&message, &fd);
         channel = fd;
+        channel_number = fd >= 0 ? number_of_socket(fd) : 0;
     }
     pthread_mutex_unlock(&channel_lock);
     if (error)
@@ -130,6 +140,48 @@ PUBLIC int ioctl(int fd, unsigned long request, ...)
     if (request == CLONE_REQUEST && is_channel(fd))
         return 0;
     return NEXT(ioctl)(fd, request, argument);
+}
+
+/* ---- the end of the channel ---------------------------------------------------------------- */
+
+/* Whether `fd` is the channel, of which a call has just told the end. */
+static bool has_ended(int fd)
+{
+    int error = errno;
+    bool is = channel_number != 0 && number_of_socket(fd) == channel_number;
+
+    errno = error;
+    return is;
+}
+
+static bool is_reset(ssize_t got)
+{
+    return got < 0 && errno == ECONNRESET;
+}
+
+/* Of a read that gave `got`: ENODEV at the end of the channel, as from the device when it has been
+ * unmounted. Of the end of a file no server knows that it is its own; it takes it for an error.
+ * Behind a reset (a reply of its own was not read any more) there may be messages yet. */
+static ssize_t unmounted(ssize_t got, int fd, void *buffer, size_t size)
+{
+    if (size == 0 || !(got == 0 || is_reset(got)) || !has_ended(fd))
+        return got;
+    if (got < 0)
+        got = recv(fd, buffer, size, 0);
+    if (got != 0)
+        return got;
+    errno = ENODEV;
+    return -1;
+}
+
+PUBLIC ssize_t read(int fd, void *buffer, size_t size)
+{
+    static __typeof__(&read) next; /* each request comes by here */
+
+    if (!next)
+        next = NEXT(read);
+    ssize_t got = next(fd, buffer, size);
+    return got > 0 ? got : unmounted(got, fd, buffer, size);
 }
 
 /* ---- mounting ------------------------------------------------------------------------------ */
@@ -210,6 +262,8 @@ static ssize_t judge(ssize_t sent, int fd, const struct iovec *parts, int count)
     struct fuse_out_header header;
     size_t size = 0;
 
+    if (sent < 0 && (errno == EPIPE || errno == ECONNRESET) && has_ended(fd))
+        errno = ENOENT; /* as from the device: nobody waits for it any more */
     if (sent >= 0 || !is_too_long(errno, parts, count) || !is_seqpacket(fd))
         return sent;
     for (int i = 0; i < count; i++)
@@ -272,7 +326,7 @@ static ssize_t channel_to_pipe(int from, int to, size_t size)
 
     if (!buffer)
         return -1;
-    ssize_t got = recv(from, buffer, size, 0);
+    ssize_t got = unmounted(recv(from, buffer, size, 0), from, buffer, size);
     for (ssize_t used = 0; used < got;) {
         ssize_t put = write(to, buffer + used, (size_t)(got - used));
         if (put < 0) {

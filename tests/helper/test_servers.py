@@ -199,6 +199,19 @@ with directfuse.mount(["memfs", sys.argv[1]], placement="helper") as mount:
 """
 
 
+@pytest.mark.parametrize("threads", ["-s", "-o clone_fd"])
+def test_the_end_of_the_mount_is_no_error_to_the_server(threads, tmp_path):
+    """As behind the kernel: its loop ends with 0, and it has nothing to complain of."""
+    script, end, words = tmp_path / "script", tmp_path / "end", tmp_path / "words"
+    program = f'{_paths.program("memfs")} "$@" -f {threads} 2>{words}'
+    script.write_text(f"#!/bin/sh\n{program}\necho $? >{end}\n")
+    script.chmod(0o755)
+    with directfuse.mount([script, tmp_path / "m"], placement="helper") as mount:
+        directfuse.open(tmp_path / "m/closed", "w").close()
+        assert mount.placement == "helper"
+    assert (end.read_text(), words.read_text()) == ("0\n", "")
+
+
 def test_an_installation_below_a_blank(tmp_path):
     """Of which LD_PRELOAD cannot have the name."""
     package = tmp_path / "a b:c/directfuse"
