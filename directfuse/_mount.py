@@ -10,6 +10,7 @@ import errno
 import math
 import os
 import shlex
+import shutil
 import sys
 import threading
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from directfuse import _call, _fast, _native, _paths
 from directfuse._command import Command, is_command, library_of, point_of, words_of
-from directfuse._errors import DirectfuseError, UnmountError
+from directfuse._errors import DirectfuseError, NotSupportedError, UnmountError
 from directfuse._placement import (
     Options,
     Placed,
@@ -405,7 +406,7 @@ def _meaning(
             return None, None, meaning.outside(argv) or argv
         if placement == "server":
             return None, _given() if meaning.is_python(argv) else None, argv
-        return meaning.find(argv), None, argv
+        return _program(argv, placement), None, argv
     if mountpoint is None:
         raise TypeError("an object needs a mountpoint: directfuse.mount(operations, '/m')")
     if isinstance(options, str):
@@ -417,6 +418,16 @@ def _meaning(
     if placement != "server":
         return program, None, program.words
     return None, _given(command, point, options), program.words
+
+
+def _program(argv: list[str], placement: Placement) -> "Program | None":
+    """A script of another Python is a program like any other, which is for a helper."""
+    try:
+        return meaning.find(argv)
+    except NotSupportedError:
+        if placement != "auto" or shutil.which(argv[0]) is None:
+            raise
+    return None
 
 
 def _given(*of_object: Any) -> "Given":

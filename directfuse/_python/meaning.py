@@ -49,8 +49,8 @@ def _check_interpreter(words: list[str], path: str) -> None:
     ):
         raise NotSupportedError(
             errno.ENOTSUP,
-            f"it belongs to another Python, {interpreter}; install it for this one, "
-            f"{sys.executable}, or mount it from there",
+            f"it belongs to another Python, {interpreter}; mount it with placement='helper', or "
+            f"install it for this one, {sys.executable}",
             path,
         )
 

@@ -327,14 +327,18 @@ def test_a_script_on_path(script, monkeypatch):
         assert directfuse.listdir("/on-path") == ["a"]
 
 
-def test_a_script_of_another_python_is_refused(script, tmp_path):
+def test_a_script_of_another_python_gets_a_process_of_that_python(script, tmp_path):
     other = tmp_path / "other"
     (other / "bin").mkdir(parents=True)
     (other / "pyvenv.cfg").write_text("")
     (other / "bin/python3").symlink_to(sys.executable)
-    path = script(PYFUSE3, name="theirs", shebang=other / "bin/python3")
+    ours = f"    sys.path += {sys.path!r}\n    assert sys.prefix == {os.fspath(other)!r}\n"
+    path = script(ours + PYFUSE3, name="theirs", shebang=other / "bin/python3")
+    with directfuse.mount([path, "/other"]) as mount:
+        assert mount.placement == "helper"
+        assert directfuse.listdir("/other") == ["a"]
     with pytest.raises(directfuse.NotSupportedError, match="belongs to another Python"):
-        directfuse.mount([path, "/other"])
+        directfuse.mount([path, "/other"], placement="inline")
 
 
 def test_python_in_a_helper_process(script):
