@@ -26,7 +26,7 @@ static DF_FLAT int ask_file(struct df_frame *frame, struct df_file *file,
     int result = -ENOENT;
     if (file->kind == DF_KIND_DIRECTORY)
         result = df_answer_error(hl->getattr_at(&fi.info, "", st));
-    else if (path || hl->config.nullpath_ok)
+    else if (path || hl->bears_null)
         result = df_answer_error(hl->ops.getattr(path, st, &fi.info));
     df_handle_unhold(frame, file);
     if (result == 0)
@@ -244,7 +244,7 @@ static int statx_by_handle(struct df_frame *frame, struct df_file *file, struct 
 
     df_handle_info(frame, file, &fi);
     const char *path = df_handle_hold(frame, file);
-    int result = path || frame->hl->config.nullpath_ok
+    int result = path || frame->hl->bears_null
                      ? frame->hl->statx(path, 0, DF_STATX_MASK, &answer, &fi.info)
                      : -ENOENT;
     df_handle_unhold(frame, file);

@@ -76,14 +76,14 @@ static inline void df_handle_unhold(struct df_frame *frame, struct df_file *file
  * handle with NULL then; libfuse 2 only where the program says that it bears that. */
 static inline bool df_handle_lost(const struct df_frame *frame, const char *path)
 {
-    return DF_UNLIKELY(!path) && !frame->hl->config.nullpath_ok && frame->hl->needs_paths;
+    return DF_UNLIKELY(!path) && !frame->hl->bears_null && frame->hl->needs_paths;
 }
 
 /* df_highlevel_stat_file() could not ask about such a file: getattr is called with NULL only where
  * the program bears it. What goes by the answer goes on without. */
 static inline bool df_handle_is_mute(const struct df_frame *frame, struct df_file *file, int result)
 {
-    return result == -ENOENT && !frame->hl->config.nullpath_ok &&
+    return result == -ENOENT && !frame->hl->bears_null &&
            atomic_load(&df_handle_of(file)->node->removed);
 }
 

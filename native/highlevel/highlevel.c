@@ -131,6 +131,11 @@ void df_highlevel_need_paths(struct df_fs *fs)
     df_highlevel_of(fs)->needs_paths = true;
 }
 
+void df_highlevel_bear_null(struct df_fs *fs)
+{
+    df_highlevel_of(fs)->bears_null = true;
+}
+
 /* A time-out in seconds as nanoseconds; what is not a positive number is 0. */
 static uint64_t nanoseconds(double seconds)
 {
@@ -246,6 +251,7 @@ int df_highlevel_init(struct df_fs *fs, struct fuse *fuse, struct fuse_conn_info
         hl->private_data = hl->ops.init(conn, &hl->config);
         df_on_stack_pop(&df_ops_on_stack, &frame.stacked);
     }
+    hl->bears_null |= hl->config.nullpath_ok != 0;
     settle(hl, conn);
     take_extras(hl);
     hl->remembers = hl->caches || df_highlevel_takes_turns(hl);

@@ -56,6 +56,10 @@ DF_PRIVATE_EXPORT void df_highlevel_set_masks(struct df_fs *fs, unsigned fmask, 
  * nullpath_ok. Before df_highlevel_init(). */
 DF_PRIVATE_EXPORT void df_highlevel_need_paths(struct df_fs *fs);
 
+/* For a plugin that wants paths beside handles, and can do without where the file has none any more
+ * (FUSE 2's flag_nullpath_ok). Before df_highlevel_init(). */
+DF_PRIVATE_EXPORT void df_highlevel_bear_null(struct df_fs *fs);
+
 /*
  * FUSE_INIT: offers the plugin in conn->capable what this lane does, sets conn->want to libfuse's
  * defaults, calls ops->init(conn, config) and obeys conn->want, max_read, max_write afterwards.

@@ -94,6 +94,7 @@ struct df_highlevel {
     uint32_t fmask;    /* instead of config.umask for files, if not 0 */
     uint32_t dmask;    /* for directories */
     bool needs_paths;  /* chmod, chown and utimens get a path, whatever nullpath_ok says */
+    bool bears_null;   /* a file that has no path any more is told as NULL; with nullpath_ok, too */
 
     const struct df_session *session;
     struct df_plugin *plugin;

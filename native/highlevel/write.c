@@ -35,7 +35,7 @@ static off_t size_now(struct access *access)
         return size;
     if (!hl->ops.getattr)
         return -ENOSYS;
-    if (!access->path && !hl->config.nullpath_ok)
+    if (!access->path && !hl->bears_null)
         return -ENOENT; /* getattr is not called so */
     bool by_handle = handle->bits & DF_HANDLE_PLUGIN;
     int result = df_answer_error(hl->ops.getattr(by_handle ? access->path : handle->node->path, &st,

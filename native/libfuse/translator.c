@@ -17,10 +17,12 @@ struct fuse_fs *df3_layer_new(const struct fuse_operations *op, size_t op_size, 
     return fs;
 }
 
-void df3_adopt(struct fuse *f, void *above)
+void df3_adopt(struct fuse *f, void *above, bool bears_null)
 {
     f->above = above;
     df_highlevel_need_paths(f->session->fs);
+    if (bears_null)
+        df_highlevel_bear_null(f->session->fs);
 }
 
 void *df3_adopter(const struct fuse *f)

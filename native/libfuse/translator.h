@@ -5,6 +5,7 @@
 #ifndef DF_LIBFUSE_TRANSLATOR_H
 #define DF_LIBFUSE_TRANSLATOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct fuse;
@@ -18,8 +19,8 @@ struct fuse_fs *df3_layer_new(const struct fuse_operations *op, size_t op_size, 
                               void (*discard)(void *user_data));
 
 /* Says that `f` is a FUSE 2 file system, whose own handle is `above`: its chmod, chown and utimens
- * need paths. Before its loop. */
-void df3_adopt(struct fuse *f, void *above);
+ * need paths. `bears_null`: that of a file which has none any more may be NULL. Before its loop. */
+void df3_adopt(struct fuse *f, void *above, bool bears_null);
 
 /* What df3_adopt() was given. */
 void *df3_adopter(const struct fuse *f);

@@ -291,6 +291,8 @@ void df2_layer_init(struct fuse2_layer *layer, struct fuse_conn_info *conn,
                     struct fuse_config *config);
 /* stack.c: true if the program knows that a path may be NULL. */
 bool df2_layer_takes_null(const struct fuse2_layer *layer);
+/* stack.c: and if an operation on a handle can do without. */
+bool df2_layer_bears_null(const struct fuse2_layer *layer);
 /* stack.c: destroy() of a layer. */
 void df2_layer_destroy(void *layer);
 

@@ -21,7 +21,7 @@ static struct fuse *make_real(struct fuse2 *f, struct fuse2_chan *chan, struct f
         real = df3_new(&all, &ops, sizeof(ops), &f->layer);
     fuse_opt_free_args(&all);
     if (real)
-        df3_adopt(real, f);
+        df3_adopt(real, f, df2_layer_bears_null(&f->layer));
     return real;
 }
 

@@ -54,23 +54,34 @@ static _Thread_local struct {
     struct fuse_config *config;
 } negotiation;
 
+/* Whether it wants no paths beside handles. flag_nullpath_ok alone says that it can do without
+ * where a file has none any more. */
+static bool wants_none(const struct fuse2_layer *layer)
+{
+    return layer->ops.flag_nopath || (layer->fuse && layer->fuse->config.nopath);
+}
+
 bool df2_layer_takes_null(const struct fuse2_layer *layer)
 {
-    bool nopath = layer->fuse && layer->fuse->config.nopath;
-    return layer->ops.flag_nullpath_ok || layer->ops.flag_nopath || nopath;
+    return layer->ops.flag_nullpath_ok || wants_none(layer);
 }
 
 /* Without these two an operation on a handle becomes one on a path, which must then be there. */
-static bool bears_null_paths(const struct fuse2_layer *layer)
+static bool knows_handles(const struct fuse2_layer *layer)
 {
-    return df2_layer_takes_null(layer) && layer->ops.fgetattr && layer->ops.ftruncate;
+    return layer->ops.fgetattr && layer->ops.ftruncate;
+}
+
+bool df2_layer_bears_null(const struct fuse2_layer *layer)
+{
+    return df2_layer_takes_null(layer) && knows_handles(layer);
 }
 
 static void configure(const struct fuse2_layer *layer, struct fuse_config *config)
 {
     const struct fuse2 *f = layer->fuse;
     if (!f) {
-        config->nullpath_ok = config->nullpath_ok && bears_null_paths(layer);
+        config->nullpath_ok = config->nullpath_ok && wants_none(layer) && knows_handles(layer);
         return;
     }
     config->hard_remove = f->config.hard_remove;
@@ -80,7 +91,7 @@ static void configure(const struct fuse2_layer *layer, struct fuse_config *confi
     config->intr = f->config.intr;
     if (f->config.intr_signal)
         config->intr_signal = f->config.intr_signal;
-    config->nullpath_ok = bears_null_paths(layer);
+    config->nullpath_ok = wants_none(layer) && knows_handles(layer);
 }
 
 void df2_layer_init(struct fuse2_layer *layer, struct fuse_conn_info *conn,

@@ -221,14 +221,23 @@ def test_is_served_as_by_the_kernel(version, package, by_hand, compiled, tmp_pat
     assert ours == theirs
 
 
-@pytest.mark.parametrize("flag", ["OMIT_OK", "NULLPATH_OK"])
+@pytest.mark.parametrize("flag", ["OMIT_OK", "NULLPATH_OK", "NOPATH"])
 def test_flags_of_fuse_2_operations(flag, compiled, tmp_path):
-    """Without a path for operations on a handle, chmod of an open file gets one all the same."""
+    """Without a path for operations on a handle, chmod of an open file gets one all the same. A
+    program that only bears to get none does get those that there are."""
     ours, theirs = compare(
         [compiled("every_api", 26, "fuse", flag), "-f", "-o", NO_CACHE], tmp_path
     )
     assert ours == theirs
-    assert ("write (null) 3 0" in ours[1]) == (flag == "NULLPATH_OK")
+    assert ("write (null) 3 0" in ours[1]) == (flag == "NOPATH")
+
+
+def test_a_fuse_2_program_that_bears_null_gets_it_of_a_removed_file(compiled, tmp_path):
+    program = compiled("every_api", 26, "fuse", "NULLPATH_OK")
+    ours, theirs = compare([program, "-f", "-o", f"{NO_CACHE},hard_remove"], tmp_path)
+    assert ours[1] == theirs[1]
+    assert ours[1][-2:] == ["unlink /other", "read 4096 6998"]
+    assert ours[0]["unlinked"] == theirs[0]["unlinked"] == b"xx"
 
 
 BOTH = [

@@ -498,6 +498,9 @@ static struct fuse_operations ops = {
 #endif
 #if V == 26 && defined(NULLPATH_OK)
     .flag_nullpath_ok = 1,
+#endif
+#if V == 26 && defined(NOPATH)
+    .flag_nullpath_ok = 1,
     .flag_nopath = 1,
 #endif
 };
