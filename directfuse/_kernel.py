@@ -146,6 +146,12 @@ def _fusermount(point: str, lazy: bool) -> None:
 # ---- a program that mounts -----------------------------------------------------------------
 
 
+def _may_ask(quiet: bool) -> bool:
+    """Whether a program may read a password, say, from our input: not from a terminal on which
+    nobody would see its question."""
+    return not quiet or not os.isatty(0)
+
+
 class Program:
     """A FUSE program from its start to its end. As a context manager it leaves nothing behind.
 
@@ -174,7 +180,7 @@ class Program:
         try:
             self._process = subprocess.Popen(
                 self.argv,
-                stdin=subprocess.DEVNULL,
+                stdin=None if adopt and _may_ask(quiet) else subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,  # Ctrl-C is ours: we unmount, and it ends in order

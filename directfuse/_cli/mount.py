@@ -43,7 +43,8 @@ def mount(command_line: str, foreground: bool, timeout: float) -> int:
 
     CMDLINE is the file system's own command line in one word, mountpoint included. Its first word
     is a built-in file system (see `directfuse backends`), a path, or a program on PATH. Returns
-    when the kernel lists the mount.
+    when the kernel lists the mount. A password that it wants is read from this command's input;
+    from a terminal with --foreground.
 
     \b
     Examples:

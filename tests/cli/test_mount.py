@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import directfuse
-from directfuse import _kernel
+from directfuse import _kernel, _paths
 
 from .conftest import COMMAND, said_clearly
 
@@ -28,6 +28,25 @@ def test_mount_returns_when_mounted_and_unmount_takes_it_away(run, point):
     assert run("unmount", point).returncode == 0
     assert not mounted(point)
     assert not (point / "file").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--foreground"]], ids=["behind", "foreground"])
+def test_a_program_that_wants_a_password_reads_it(options, point, tmp_path):
+    """As when it is called by itself: `echo password | encfs -S SOURCE MOUNTPOINT`."""
+    source = tmp_path / "secret"
+    source.mkdir()
+    passthrough = _paths.program("passthrough")
+    asks = script(tmp_path / "asks", f'read word; exec {passthrough} "$(pwd)/$word" "$1"')
+    process = subprocess.Popen(
+        [*COMMAND, "mount", *options, f"{asks} {point}"], stdin=subprocess.PIPE, cwd=tmp_path
+    )
+    process.stdin.write(b"secret\n")
+    process.stdin.close()
+    wait_until_mounted(point)
+    (point / "file").write_text("words")
+    subprocess.run([*COMMAND, "unmount", point], check=True)
+    process.wait(20)
+    assert (source / "file").read_text() == "words"
 
 
 def test_a_relative_mountpoint_with_a_space(run, kernel, tmp_path):
