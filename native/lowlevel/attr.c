@@ -208,6 +208,8 @@ static struct stat wanted(const struct df_node *node, const struct df_setattr *s
     return st;
 }
 
+/* With the handle as the kernel sends it: to resize an open file, and with the time of its writes.
+ */
 static int send_setattr(const struct df_target *target, const struct df_setattr *set,
                         struct stat *out)
 {
@@ -220,7 +222,7 @@ static int send_setattr(const struct df_target *target, const struct df_setattr 
 
     if (!target->lane->ops.setattr)
         return -ENOSYS;
-    if (target->file && (set->valid & DF_SET_SIZE) &&
+    if (target->file && (set->valid & DF_SET_SIZE || target->call->writes_back) &&
         df_lowlevel_file_has(target->file, DF_FILE_HAS_HANDLE))
         fi = df_lowlevel_handle(&info, target->file);
     df_request_begin(&req, target->lane, target->call, DF_TAKES_ATTR);
