@@ -186,73 +186,69 @@ static bool name_link(const struct dfi_frame *frame, const char *path, char name
     return df_walk_absolute(dirfd, path, name) == 0;
 }
 
-/* Whether the kernel may have named what only stands in for something of ours. Of a text that has
- * filled the program's memory only the beginning is known. */
-static bool may_stand_in(const struct dfi_files *files, const char *path, const char *text,
-                         size_t len)
+/* Whether the kernel may have named what only stands in for something of ours. */
+static bool may_stand_in(const struct dfi_files *files, const char *path, const char *text)
 {
-    size_t known = len < files->shadow_len ? len : files->shadow_len;
-
-    return memcmp(text, files->shadow, known) == 0 || strcmp(dfi_text_base(path), "exe") == 0;
+    return strncmp(text, files->shadow, files->shadow_len) == 0 ||
+           strcmp(dfi_text_base(path), "exe") == 0;
 }
 
-/* The text of which that is the beginning, or all: its length or -errno. */
-static long complete(const char *link, char text[PATH_MAX], long len, size_t size)
+/* What is to be shown of the kernel's text: its length or -errno. */
+static long name_shown(const struct dfi_files *files, const struct dfi_frame *frame,
+                       const char *path, char text[PATH_MAX], long len)
 {
-    if ((size_t)len == size)
-        len = dfi_kernel(__NR_readlink, link, text, PATH_MAX - 1);
-    if (len >= 0)
-        text[len] = '\0';
-    return len;
-}
+    char link[PATH_MAX];
 
-static long show_names(const struct dfi_files *files, const struct dfi_frame *frame,
-                       const char *path, unsigned long program, size_t size, long len)
-{
-    char text[PATH_MAX], link[PATH_MAX];
-    long whole;
-
-    if (len >= (long)sizeof(text) || dfi_copy_from(text, (const void *)program, (size_t)len) < 0 ||
-        !may_stand_in(files, path, text, (size_t)len) || !name_link(frame, path, link))
+    text[len] = '\0';
+    if (!may_stand_in(files, path, text) || !name_link(frame, path, link))
         return len;
-    whole = complete(link, text, len, size);
-    if (whole < 0)
-        return len;
-    return show(program, size, text, dfi_proc_shown(files, link, text, (size_t)whole));
+    return dfi_proc_shown(files, link, text, (size_t)len);
 }
 
-static long read_link(struct dfi_frame *frame, unsigned long program, int size)
+/* The way of a call whose arguments from `at` on are memory and its size. The kernel is given ours:
+ * what it names may be shown by a shorter name, behind which the program's memory stays as it is.
+ */
+static long text_at_end(struct dfi_frame *frame, unsigned at, const char *path, char text[PATH_MAX])
 {
-    char path[PATH_MAX], text[PATH_MAX];
     struct dfi_way way;
     const struct dfi_leg *leg = &way.leg[0];
-    long ret =
-        dfi_copy_path(path, (const char *)frame->args[frame->nr == __NR_readlinkat], PATH_MAX);
+    long ret;
 
-    if (size <= 0)
+    frame->args[at] = (unsigned long)text;
+    frame->args[at + 1] = PATH_MAX - 1;
+    ret = dfi_way_begin(&way, frame);
+    while (dfi_way_next(&way, &ret))
+        ret = df_call_readlinkat(leg->dirfd, leg->path, text, PATH_MAX);
+    if (ret > 0 && !way.ours) /* by the path that a link in a mount has led to, if one has */
+        ret =
+            name_shown(way.record.files, frame, leg->path[0] == '/' ? leg->path : path, text, ret);
+    return dfi_way_end(&way, ret);
+}
+
+static long read_link(struct dfi_frame *frame, unsigned at)
+{
+    char path[PATH_MAX], text[PATH_MAX];
+    unsigned long program = frame->args[at], room = frame->args[at + 1];
+    long ret = dfi_copy_path(path, (const char *)frame->args[at - 1], PATH_MAX);
+
+    if ((int)room <= 0)
         return -EINVAL;
     if (ret < 0)
         return ret;
-    if (read_proc(path, text, &ret))
-        return show(program, (size_t)size, text, ret);
-    ret = dfi_way_begin(&way, frame);
-    while (dfi_way_next(&way, &ret)) {
-        ret = df_call_readlinkat(leg->dirfd, leg->path, text, sizeof(text));
-        if (ret >= 0)
-            ret = show(program, (size_t)size, text, ret);
+    if (!read_proc(path, text, &ret)) {
+        ret = text_at_end(frame, at, path, text);
+        frame->args[at] = program;
+        frame->args[at + 1] = room;
     }
-    if (ret > 0 && !way.ours) /* by the path that a link in a mount has led to, if one has */
-        ret = show_names(way.record.files, frame, leg->path[0] == '/' ? leg->path : path, program,
-                         (size_t)size, ret);
-    return dfi_way_end(&way, ret);
+    return show(program, (size_t)(int)room, text, ret);
 }
 
 long dfi_do_readlink(struct dfi_frame *frame)
 {
-    return read_link(frame, frame->args[1], (int)frame->args[2]);
+    return read_link(frame, 1);
 }
 
 long dfi_do_readlinkat(struct dfi_frame *frame)
 {
-    return read_link(frame, frame->args[2], (int)frame->args[3]);
+    return read_link(frame, 2);
 }

@@ -337,6 +337,13 @@ def told(link, size):
     return room.raw[:size].decode()
 
 
+def behind(link):
+    """What is left in the memory behind the link's text."""
+    room = ctypes.create_string_buffer(b"#" * 4096)
+    size = ctypes.CDLL(None).readlink(link.encode(), room, 4096)
+    return set(room.raw[size:4096])
+
+
 def others():
     """Those of a program that has them open; this one has not."""
     fd, moved = made("theirs"), made("moves")
@@ -355,6 +362,8 @@ def others():
             show("name", os.readlink, place)
             for size in 2, len(HERE) + 2:
                 show("its beginning", os.readlink(place).startswith, told(place, size))
+        for name in f"fd/{fd}", "cwd":
+            show("behind", behind, f"/proc/{parent}/{name}")
         again = os.open(f"/proc/{parent}/fd/{fd}", os.O_RDWR)
         os.pwrite(again, b"child", 0)
         os._exit(0)
