@@ -126,11 +126,16 @@ static bool store_in_two(uintptr_t at, const unsigned char *jump)
     return true;
 }
 
+static bool takes_two(uintptr_t at)
+{
+    return !lies_in_word(at, DFI_JUMP_SIZE) && !is_alone();
+}
+
 static bool store_jump(uintptr_t at, uintptr_t target, bool is_number)
 {
     unsigned char jump[DFI_JUMP_SIZE] = {0xe9};
     dfi_put_displacement(jump + DFI_JUMP_SIZE, at + DFI_JUMP_SIZE, target);
-    if (!lies_in_word(at, DFI_JUMP_SIZE) && !is_alone())
+    if (takes_two(at))
         return is_number && store_in_two(at, jump);
     store_bytes(at, jump, sizeof jump);
     if (!is_alone())
@@ -149,13 +154,18 @@ bool dfi_rewrite_redirect(uintptr_t at, uintptr_t target)
 
 /* ---- deciding ---- */
 
+static bool is_number(const struct dfi_plan *plan)
+{
+    return plan->moved[0] == 0xb8;
+}
+
 /* The instruction of five bytes or more before the syscall becomes the jump. */
 static bool rewrite_before(struct site *site, const struct dfi_plan *plan, uintptr_t trampoline)
 {
     uintptr_t at = site->at - plan->size;
     if (!dfi_code_open(at, DFI_JUMP_SIZE))
         return false;
-    bool stored = store_jump(at, trampoline, plan->moved[0] == 0xb8);
+    bool stored = store_jump(at, trampoline, is_number(plan));
     dfi_code_close(at, DFI_JUMP_SIZE);
     return stored;
 }
@@ -189,19 +199,25 @@ static bool rewrite_by_hole(uintptr_t at, uintptr_t hole, uintptr_t trampoline)
     return true;
 }
 
+static bool make_plan(uintptr_t at, unsigned long nr, struct dfi_plan *plan)
+{
+    size_t before = dfi_maps_code_before(at, DFI_SHORT_REACH);
+    const unsigned char *code = (const unsigned char *)at;
+    if (before == 0 || nr == __NR_rt_sigreturn) /* unwinders know its site by its bytes */
+        return false;
+    dfi_site_plan(code, before < DFI_BEFORE_MAX ? before : DFI_BEFORE_MAX, nr, plan);
+    if (plan->size == 0)
+        plan->hole = dfi_site_hole(code, before, dfi_maps_code_behind(at, DFI_SHORT_REACH));
+    else if (!is_number(plan) && takes_two(at - plan->size))
+        dfi_site_plan_short(code, before, plan);
+    return plan->size != 0 || plan->hole != 0;
+}
+
 static bool rewrite(struct site *site, unsigned long nr)
 {
     struct dfi_plan plan;
-    size_t before = dfi_maps_code_before(site->at, DFI_SHORT_REACH);
-    const unsigned char *code = (const unsigned char *)site->at;
-    if (before == 0 || nr == __NR_rt_sigreturn) /* unwinders know its site by its bytes */
+    if (!make_plan(site->at, nr, &plan))
         return false;
-    dfi_site_plan(code, before < DFI_BEFORE_MAX ? before : DFI_BEFORE_MAX, nr, &plan);
-    if (plan.size == 0) {
-        plan.hole = dfi_site_hole(code, before, dfi_maps_code_behind(site->at, DFI_SHORT_REACH));
-        if (plan.hole == 0)
-            return false;
-    }
     struct dfi_arena *arena = dfi_arena_open(site->at);
     if (arena == NULL)
         return false;

@@ -20,6 +20,7 @@
 #include "intercept/mem.h"
 
 #define CALLS_MAX 1024 /* above any system call's number */
+#define ALIGNED   16   /* functions begin so, and padding ends there */
 
 /* ---- lengths of the instructions that may be moved: none depends on where it stands ---- */
 
@@ -241,6 +242,29 @@ static void plan_padded_read(const unsigned char *site, struct dfi_plan *plan)
     plan->hole = (uintptr_t)site - 2 - DFI_JUMP_SIZE;
 }
 
+/* Where a jump may lie in the padding before read's way with threads, which begins at an aligned
+ * address with sub $n, %rsp and ends with what is_threaded_read() knows. 0: there is none. */
+static uintptr_t padding_before(const unsigned char *site, size_t readable)
+{
+    static const unsigned char code[] = {0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x48, 0x83, 0xec};
+    const unsigned char *begin =
+        (const unsigned char *)((uintptr_t)(site - 14) & -(uintptr_t)ALIGNED);
+    for (; begin >= site - readable + 8; begin -= ALIGNED) {
+        if (memcmp(begin - 8, code, sizeof code) == 0)
+            return (uintptr_t)begin - DFI_JUMP_SIZE;
+    }
+    return 0;
+}
+
+void dfi_site_plan_short(const unsigned char *site, size_t readable, struct dfi_plan *plan)
+{
+    uintptr_t hole = is_threaded_read(site, readable) ? padding_before(site, readable) : 0;
+    if (hole == 0)
+        return;
+    plan_padded_read(site, plan);
+    plan->hole = hole;
+}
+
 static size_t find_move(const unsigned char *site, size_t readable, unsigned long rax,
                         size_t *first)
 {
@@ -279,7 +303,6 @@ void dfi_site_plan(const unsigned char *site, size_t readable, unsigned long rax
 /* ---- holes ---- */
 
 #define PADDING 0xcc /* int3: what Go and lld put between functions; never executed */
-#define ALIGNED 16   /* functions begin so, and padding ends there */
 
 static bool is_hole(const unsigned char *at)
 {

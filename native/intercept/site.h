@@ -35,6 +35,13 @@ void dfi_site_plan(const unsigned char *site, size_t readable, unsigned long rax
                    struct dfi_plan *plan);
 
 /*
+ * Where the jump cannot be stored because other threads run: changes the plan to a short jump into
+ * padding, if there is room; the way of glibc's read(3) with threads has it, and no number that two
+ * stores could go by.
+ */
+void dfi_site_plan_short(const unsigned char *site, size_t readable, struct dfi_plan *plan);
+
+/*
  * The other way, for a syscall with only short instructions before it: its own two bytes become a
  * short jump to a hole, five bytes of padding between functions within its reach, and that jumps
  * on. Who is inside the call returns behind it, or (restarted) to it, and finds the jump. The

@@ -38,6 +38,15 @@ def test_random_code_does_what_it_did(plain, inside, compiled, seed, threads, fl
     assert found.events["rewritten"] > 1000
 
 
+def test_reads_of_a_program_with_threads_trap_no_more_than_others(plain, inside, compiled):
+    """Also in the first program of a run, which has nobody to learn from."""
+    wanted = plain(compiled("readers"))
+    assert wanted.seen() == (0, b"4 threads, 40000 bytes, sum 5098000\n", b"")
+    found = inside(compiled("readers"))
+    assert found.seen() == wanted.seen()
+    assert found.events["trapped"] < 1000
+
+
 # ---- how long instructions are ------------------------------------------------------------------
 
 _SYSCALL, _SLOT = b"\x0f\x05", 48
