@@ -242,6 +242,14 @@ static void plan_padded_read(const unsigned char *site, struct dfi_plan *plan)
     plan->hole = (uintptr_t)site - 2 - DFI_JUMP_SIZE;
 }
 
+/* A nop, perhaps with prefixes, to which nothing leads. */
+static bool is_behind_return(const unsigned char *nop)
+{
+    for (int prefixes = 0; prefixes < 7 && (nop[-1] == 0x66 || nop[-1] == 0x2e); prefixes++)
+        nop--;
+    return nop[-1] == 0xc3;
+}
+
 /* Where a jump may lie in the padding before read's way with threads, which begins at an aligned
  * address with sub $n, %rsp and ends with what is_threaded_read() knows. 0: there is none. */
 static uintptr_t padding_before(const unsigned char *site, size_t readable)
@@ -249,8 +257,8 @@ static uintptr_t padding_before(const unsigned char *site, size_t readable)
     static const unsigned char code[] = {0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x48, 0x83, 0xec};
     const unsigned char *begin =
         (const unsigned char *)((uintptr_t)(site - 14) & -(uintptr_t)ALIGNED);
-    for (; begin >= site - readable + 8; begin -= ALIGNED) {
-        if (memcmp(begin - 8, code, sizeof code) == 0)
+    for (; begin >= site - readable + ALIGNED; begin -= ALIGNED) {
+        if (memcmp(begin - 8, code, sizeof code) == 0 && is_behind_return(begin - 8))
             return (uintptr_t)begin - DFI_JUMP_SIZE;
     }
     return 0;
