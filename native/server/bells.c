@@ -3,6 +3,7 @@
  */
 #include "server/bells.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,12 +64,18 @@ static void put(struct df_bell *bell)
         free(bell);
 }
 
-/* It does not wait: of a pipe that is full, or a counter that is, there is enough to hear. */
+/* One that a client has made to wait is not used: the server would wait for it, under the lock. */
+static bool is_usable(const struct df_bell *bell)
+{
+    return bell->fd >= 0 && fcntl(bell->fd, F_GETFL) & O_NONBLOCK;
+}
+
+/* Of a pipe that is full, or a counter that is, there is enough to hear. */
 static void sound(const struct df_bell *bell)
 {
     const uint64_t one = 1;
 
-    if (bell->fd >= 0 && write(bell->fd, &one, sizeof(one)) < 0)
+    if (is_usable(bell) && write(bell->fd, &one, sizeof(one)) < 0)
         return; /* or nobody hears it any more */
 }
 
@@ -203,7 +210,7 @@ bool df_bell_hear(struct df_bells *bells, uint64_t token)
     if ((bell = *place_of(bells, token))) {
         rung = bell->rung;
         bell->rung = false;
-        if (rung && bell->fd >= 0 && read(bell->fd, &count, sizeof(count)) < 0)
+        if (rung && is_usable(bell) && read(bell->fd, &count, sizeof(count)) < 0)
             rung = true; /* whoever is told has nothing to read: it is heard all the same */
     }
     pthread_mutex_unlock(&bells->lock);

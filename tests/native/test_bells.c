@@ -131,6 +131,20 @@ static void who_listens_no_more_is_not_rung(void **state)
     close(fd);
 }
 
+/* As a client that lies may send it: full, and made to wait. */
+static void what_would_wait_is_not_rung(void **state)
+{
+    const uint64_t most = UINT64_MAX - 1;
+    int fd = eventfd(0, EFD_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(write(fd, &most, sizeof(most)), sizeof(most));
+    assert_true(df_bell_hang(&bells, 5, fd, false));
+    df_bell_ring(&bells, 5);
+    assert_true(df_bell_hear(&bells, 5));
+    df_bell_end(&bells, 5);
+}
+
 static void one_of_two_hears_a_ring(void **state)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), copy = dup(fd);
@@ -251,6 +265,7 @@ int main(void)
         TEST(a_ring_ends_the_round),
         TEST(what_was_rung_before_it_hangs_is_heard),
         TEST(who_listens_no_more_is_not_rung),
+        TEST(what_would_wait_is_not_rung),
         TEST(one_of_two_hears_a_ring),
         TEST(what_nobody_asked_for_does_not_hang),
     };
