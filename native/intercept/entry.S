@@ -301,39 +301,27 @@ dfi_gs_inside:
         leaq    G_ROOM(%rsp), %rsp
         jmp     entered
 
-        .globl  dfi_leave_gs_begin
-        .hidden dfi_leave_gs_begin
-dfi_leave_gs_begin:
+        .macro  exit_with_gs exit, registers, onward:vararg
+        .globl  dfi_\exit\()_gs_begin
+        .hidden dfi_\exit\()_gs_begin
+dfi_\exit\()_gs_begin:
         cmpw    $0, %gs:T_DEFERRED      /* T_REFUSED */
-        jne     leave_deferred
-        registers_of_result
+        jne     \exit\()_deferred
+        \registers
         movq    %gs:T_GS_BASE, %r11
         movb    $0, %gs:T_IN_CORE
-        .globl  dfi_leave_gs_end
-        .hidden dfi_leave_gs_end
-dfi_leave_gs_end:
+        .globl  dfi_\exit\()_gs_end
+        .hidden dfi_\exit\()_gs_end
+dfi_\exit\()_gs_end:
         wrgsbase %r11
-        .globl  dfi_leave_gs_out
-        .hidden dfi_leave_gs_out
-dfi_leave_gs_out:
-        jmp     *%rcx
+        .globl  dfi_\exit\()_gs_out
+        .hidden dfi_\exit\()_gs_out
+dfi_\exit\()_gs_out:
+        jmp     \onward
+        .endm
 
-        .globl  dfi_pass_gs_begin
-        .hidden dfi_pass_gs_begin
-dfi_pass_gs_begin:
-        cmpw    $0, %gs:T_DEFERRED      /* T_REFUSED */
-        jne     pass_deferred
-        registers_of_pass
-        movq    %gs:T_GS_BASE, %r11
-        movb    $0, %gs:T_IN_CORE
-        .globl  dfi_pass_gs_end
-        .hidden dfi_pass_gs_end
-dfi_pass_gs_end:
-        wrgsbase %r11
-        .globl  dfi_pass_gs_out
-        .hidden dfi_pass_gs_out
-dfi_pass_gs_out:
-        jmp     dfi_pass_end
+        exit_with_gs leave, registers_of_result, *%rcx
+        exit_with_gs pass, registers_of_pass, dfi_pass_end
 
 /* The registers of a C function's arguments become those of a system call, of which the first is the
  * number. */

@@ -7,7 +7,7 @@
 #include "syscalls/ready.h"
 
 struct polled {
-    struct dfi_waiter waiter;
+    struct dfi_waiter waiter; /* the first member */
     unsigned long count;
     struct pollfd *program;     /* the program's own */
     struct pollfd *given;       /* a copy: fd and events; revents of the answer */
@@ -49,8 +49,9 @@ static bool sort(struct polled *p)
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* How many are ready. Once one is, the others need not ring. */
-static long ask_mounts(struct polled *p, bool rings)
+static long ask_mounts(struct dfi_waiter *waiter, bool rings)
 {
+    struct polled *p = (struct polled *)waiter;
     long ready = 0;
 
     if (rings && (ready = dfi_ready_hang(&p->waiter)) < 0)
@@ -65,16 +66,18 @@ static long ask_mounts(struct polled *p, bool rings)
     return ready;
 }
 
-static long look_at_others(struct polled *p)
+static long look_at_others(struct dfi_waiter *waiter)
 {
+    struct polled *p = (struct polled *)waiter;
     struct timespec none = {0, 0};
 
     return dfi_kernel(__NR_ppoll, p->asked, p->count, &none, 0, 0);
 }
 
 /* How many others are ready now, or -errno; *over: the time is. */
-static long wait_for_others(struct polled *p, bool *over)
+static long wait_for_others(struct dfi_waiter *waiter, bool *over)
 {
+    struct polled *p = (struct polled *)waiter;
     struct pollfd *bell = &p->asked[p->at];
     struct timespec left;
     long ret;
@@ -91,24 +94,10 @@ static long wait_for_others(struct polled *p, bool *over)
     return ret;
 }
 
-/* As the kernel's do_poll(): all are asked once more when the time is over. A bell is made when it
- * is known to be waited for. */
 static long run(struct polled *p)
 {
-    long others = look_at_others(p), mine;
-    bool over = !p->waiter.until.waits;
-
-    if (others < 0)
-        return others;
-    mine = ask_mounts(p, false);
-    if (others == 0 && mine == 0 && !over)
-        mine = ask_mounts(p, true);
-    while (others == 0 && mine == 0 && !over) {
-        if ((others = wait_for_others(p, &over)) < 0)
-            return others;
-        mine = ask_mounts(p, others == 0 && !over);
-    }
-    return mine < 0 ? mine : others + mine;
+    return dfi_ready_run(&p->waiter,
+                         (struct dfi_ready_ways){look_at_others, ask_mounts, wait_for_others});
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */

@@ -10,7 +10,7 @@
 #define BITS 64 /* of a word */
 
 struct selected {
-    struct dfi_waiter waiter;
+    struct dfi_waiter waiter;  /* the first member */
     int count;                 /* of descriptors that the program asks for */
     unsigned long words, room; /* of its sets; of those for the kernel, which has the bell, too */
     unsigned long *program[3]; /* for reading, for writing, exceptions; NULL: none */
@@ -133,8 +133,9 @@ static unsigned ask(struct selected *s, unsigned fd, bool rings)
     return ready;
 }
 
-static long ask_mounts(struct selected *s, bool rings)
+static long ask_mounts(struct dfi_waiter *waiter, bool rings)
 {
+    struct selected *s = (struct selected *)waiter;
     long ready = 0;
 
     if (rings && (ready = dfi_ready_hang(&s->waiter)) < 0)
@@ -157,16 +158,18 @@ static void put_asked(struct selected *s)
             s->asked[i][fd / BITS] &= ~(1UL << fd % BITS);
 }
 
-static long look_at_others(struct selected *s)
+static long look_at_others(struct dfi_waiter *waiter)
 {
+    struct selected *s = (struct selected *)waiter;
     struct timespec none = {0, 0};
 
     put_asked(s);
     return dfi_kernel(__NR_pselect6, s->count, s->asked[0], s->asked[1], s->asked[2], &none, 0);
 }
 
-static long wait_for_others(struct selected *s, bool *over)
+static long wait_for_others(struct dfi_waiter *waiter, bool *over)
 {
+    struct selected *s = (struct selected *)waiter;
     unsigned bell = (unsigned)s->waiter.bell;
     unsigned count = (unsigned)s->count > bell ? (unsigned)s->count : bell + 1;
     struct timespec left;
@@ -185,23 +188,10 @@ static long wait_for_others(struct selected *s, bool *over)
     return ret;
 }
 
-/* As in calls_ready.c. */
 static long run(struct selected *s)
 {
-    long others = look_at_others(s), mine;
-    bool over = !s->waiter.until.waits;
-
-    if (others < 0)
-        return others;
-    mine = ask_mounts(s, false);
-    if (others == 0 && mine == 0 && !over)
-        mine = ask_mounts(s, true);
-    while (others == 0 && mine == 0 && !over) {
-        if ((others = wait_for_others(s, &over)) < 0)
-            return others;
-        mine = ask_mounts(s, others == 0 && !over);
-    }
-    return mine < 0 ? mine : others + mine;
+    return dfi_ready_run(&s->waiter,
+                         (struct dfi_ready_ways){look_at_others, ask_mounts, wait_for_others});
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */

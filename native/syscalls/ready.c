@@ -133,6 +133,26 @@ void dfi_ready_hear(struct dfi_waiter *waiter)
         dfi_ready_end(waiter);
 }
 
+/* As the kernel's do_poll(): all are asked once more when the time is over. A bell is made when it
+ * is known to be waited for. */
+long dfi_ready_run(struct dfi_waiter *waiter, struct dfi_ready_ways ways)
+{
+    long others = ways.look(waiter), mine;
+    bool over = !waiter->until.waits;
+
+    if (others < 0)
+        return others;
+    mine = ways.ask(waiter, false);
+    if (others == 0 && mine == 0 && !over)
+        mine = ways.ask(waiter, true);
+    while (others == 0 && mine == 0 && !over) {
+        if ((others = ways.wait(waiter, &over)) < 0)
+            return others;
+        mine = ways.ask(waiter, others == 0 && !over);
+    }
+    return mine < 0 ? mine : others + mine;
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 long dfi_ready_until(struct dfi_until *until, int64_t seconds, int64_t nanoseconds)

@@ -54,6 +54,17 @@ void dfi_ready_hear(struct dfi_waiter *waiter);
 
 void dfi_ready_end(struct dfi_waiter *waiter);
 
+/* What poll(2) and select(2) do in ways of their own: look at all others; ask the file systems;
+ * wait for the others and the bell (*over: the time is). How many are ready, or -errno. */
+struct dfi_ready_ways {
+    long (*look)(struct dfi_waiter *waiter);
+    long (*ask)(struct dfi_waiter *waiter, bool rings);
+    long (*wait)(struct dfi_waiter *waiter, bool *over);
+};
+
+/* How many are ready in the end, or -errno. */
+long dfi_ready_run(struct dfi_waiter *waiter, struct dfi_ready_ways ways);
+
 /* The time that is given from now on; -EINVAL: it is none. Of nothing: not at all. */
 long dfi_ready_until(struct dfi_until *until, int64_t seconds, int64_t nanoseconds);
 
