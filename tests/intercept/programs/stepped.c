@@ -407,9 +407,10 @@ static void stop_at(uintptr_t ip)
         fail("no breakpoint");
 }
 
+/* As many steps, but none behind the mark at the end: not each round has as many as the first. */
 static bool make_steps(size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && ip_of() != control->done; i++) {
         if (!go(PTRACE_SINGLESTEP))
             return false;
     }
