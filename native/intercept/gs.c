@@ -62,7 +62,6 @@ long dfi_gs_set(unsigned long base)
     struct dfi_thread *self = dfi_self();
     if (base >= DFI_USER_END || !begin())
         return -EPERM;
-    *entry_of(self->tid) = self;
     self->gs_base = base;
     self->gs_apart = 1;
     return 0;

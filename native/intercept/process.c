@@ -7,14 +7,14 @@
 #include "intercept/lock.h"
 #include "intercept/sandbox.h"
 
+#include <asm/prctl.h>
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 
 #define RLIMIT_NOFILE 7
-#define HIGH_FD     1024 /* below: where select(2) and small limits reach, and fork copies little */
-#define ARCH_SET_GS 0x1001
-#define ARCH_GET_GS 0x1004
+#define HIGH_FD 1024 /* below: where select(2) and small limits reach, and fork copies little */
+
 bool dfi_is_hidden(const struct dfi_process *process, int fd)
 {
     for (int i = 0; i < process->hidden_count; i++) {
@@ -150,7 +150,7 @@ void dfi_unhide_fd(struct dfi_process *process, int fd)
     }
 }
 
-/* The base of %gs is where a thread finds itself. */
+/* The base of %gs is where a thread finds itself; the program's own is kept beside: gs.h. */
 long dfi_do_arch_prctl(struct dfi_frame *frame)
 {
     const struct dfi_thread *self = dfi_self();

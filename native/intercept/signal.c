@@ -243,7 +243,6 @@ static __sighandler_t pick_with_gs(int signal, siginfo_t *info, struct ucontext 
     dfi_gs_take(self);
     dfi_gs_end_leaving((struct sigcontext *)&context->uc_mcontext);
     __sighandler_t handler = pick(self, signal, info, context);
-    set_mask(DFI_MASK_FULL);
     dfi_gs_give(self);
     set_mask(mask);
     return handler;

@@ -13,11 +13,12 @@
 #include "intercept/run.h"
 #include "intercept/signal.h"
 
-#define STACK_SIZE  (256 * 1024ul) /* touched as far as it is used; the lowest page is a guard */
+#include <asm/prctl.h>
 
-#define PROT_RW     3       /* PROT_READ | PROT_WRITE */
-#define MAP_STACK   0x24022 /* PRIVATE | ANONYMOUS | NORESERVE | STACK */
-#define ARCH_SET_GS 0x1001
+#define STACK_SIZE (256 * 1024ul) /* touched as far as it is used; the lowest page is a guard */
+
+#define PROT_RW    3       /* PROT_READ | PROT_WRITE */
+#define MAP_STACK  0x24022 /* PRIVATE | ANONYMOUS | NORESERVE | STACK */
 
 /* The linker's: the core's code lies between them. */
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));

@@ -96,6 +96,13 @@ static int find_fs(struct df_work *w)
     return 0;
 }
 
+int df_execute_take(struct df_work *w, uint64_t handle)
+{
+    int ret = handle ? take_file(w, 0, handle) : -EBADF;
+
+    return ret < 0 ? ret : find_fs(w);
+}
+
 static int take_objects(struct df_work *w)
 {
     uint32_t op = w->message.op;
@@ -109,12 +116,8 @@ static int take_objects(struct df_work *w)
     }
     if (op == DF_MESSAGE_read_batch || op > DF_MESSAGE_WATCH)
         return 0;
-    if (w->message.files[0] == 0)
-        return -EBADF;
-    if ((ret = take_file(w, 0, w->message.files[0])) < 0 ||
-        (ret = take_file(w, 1, w->message.files[1])) < 0)
-        return ret;
-    return find_fs(w);
+    ret = df_execute_take(w, w->message.files[0]);
+    return ret < 0 ? ret : take_file(w, 1, w->message.files[1]);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */

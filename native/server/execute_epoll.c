@@ -11,17 +11,6 @@
 #define CALL     DF_EXECUTE_CALL
 #define ALL_POLL 0xffff /* of events; above them is how they are told */
 
-/* As execute.c does for ops. */
-static int take(struct df_work *w, uint64_t handle)
-{
-    w->files[0] = df_files_get(&w->server->files, handle);
-    if (!w->files[0])
-        return -EBADF;
-    w->fs = w->files[0]->fs;
-    w->call.mount = atomic_load_explicit(&w->files[0]->mount, memory_order_relaxed);
-    return 0;
-}
-
 int64_t df_execute_poll(struct df_work *w, int events, struct df_wake *wake)
 {
     struct df_served *served = df_server_mount(w->server, w->call.mount->id);
@@ -98,7 +87,8 @@ static int64_t answer(struct df_work *w, uint64_t token)
 
     if (ret < 0)
         return ret;
-    if (!df_bell_hear(&w->server->bells, token) || epoll.off || take(w, epoll.handle) < 0)
+    if (!df_bell_hear(&w->server->bells, token) || epoll.off ||
+        df_execute_take(w, epoll.handle) < 0)
         return 0;
     ready = ask(w, &epoll);
     if (ready) /* by the last of whose files it may be watched no more */
@@ -129,7 +119,7 @@ int64_t df_execute_epoll(struct df_work *w)
         return answer(w, args->token);
     if (args->what == DF_EPOLL_HUNG)
         return df_bell_await(&w->server->bells, args->token) ? 0 : -EAGAIN;
-    if ((ret = take(w, epoll.handle)) < 0)
+    if ((ret = df_execute_take(w, epoll.handle)) < 0)
         return ret;
     switch (args->what) {
     case EPOLL_CTL_ADD:

@@ -108,6 +108,10 @@ void df_execute(void *arg, struct df_slot *slot, struct df_area *area);
 /* Nobody waits for the answer that df_execute() gave: what it opened is closed again. */
 void df_execute_unheard(void *arg, struct df_slot *slot);
 
+/* A reference on the file of the message that is the first, and the file system that it is of. 0;
+ * -EBADF, or -ESTALE: it was lost with a server that has ended. */
+int df_execute_take(struct df_work *w, uint64_t handle);
+
 /* The number that stat shows of a file of the message, asked for once; df_file.ino may be another.
  * 0: nothing is kept under it, or it is not known. */
 uint64_t df_execute_ino(struct df_work *w, unsigned file);

@@ -50,15 +50,6 @@ static long open_info(int epoll)
     return dfi_brief_open(path, O_RDONLY);
 }
 
-static uint64_t hexadecimal(const char *text)
-{
-    uint64_t number = 0;
-
-    for (; (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'f'); text++)
-        number = number << 4 | (unsigned)(*text <= '9' ? *text - '0' : *text - 'a' + 10);
-    return number;
-}
-
 /* The number behind the mark in what /proc says, of which `kept` bytes may be its beginning. 0: it
  * is not there. */
 static uint64_t find_mark(long file)
@@ -71,8 +62,10 @@ static uint64_t find_mark(long file)
     while ((got = dfi_kernel(__NR_read, file, text + kept, sizeof(text) - 1 - kept)) > 0) {
         text[kept + (size_t)got] = '\0';
         at = strstr(text, MARK_TEXT);
-        if (at && strlen(at) >= sizeof(MARK_TEXT) - 1 + 8)
-            return (uint32_t)hexadecimal(at + strlen("data: "));
+        if (at && strlen(at) >= sizeof(MARK_TEXT) - 1 + 8) {
+            at += strlen("data: ");
+            return (uint32_t)dfi_number_get_hex(&at);
+        }
         kept = strlen(text) < 32 ? strlen(text) : 32;
         memmove(text, text + strlen(text) - kept, kept);
     }

@@ -54,8 +54,6 @@ static long ask_mounts(struct dfi_waiter *waiter, bool rings)
     struct polled *p = (struct polled *)waiter;
     long ready = 0;
 
-    if (rings && (ready = dfi_ready_hang(&p->waiter)) < 0)
-        return ready;
     for (unsigned long i = 0; i < p->count; i++) {
         if (!p->files[i])
             continue;

@@ -138,8 +138,6 @@ static long ask_mounts(struct dfi_waiter *waiter, bool rings)
     struct selected *s = (struct selected *)waiter;
     long ready = 0;
 
-    if (rings && (ready = dfi_ready_hang(&s->waiter)) < 0)
-        return ready;
     if (rings && !make_room(s, (unsigned)s->waiter.bell))
         return -ENOMEM;
     for (unsigned fd = 0; (fd = next_file(s, fd)) < s->limit; fd++)

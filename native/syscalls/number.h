@@ -32,4 +32,14 @@ static inline uint64_t dfi_number_get(const char **text)
     return number;
 }
 
+/* The same with hexadecimal digits, small letters. */
+static inline uint64_t dfi_number_get_hex(const char **text)
+{
+    uint64_t number = 0;
+
+    for (; (**text >= '0' && **text <= '9') || (**text >= 'a' && **text <= 'f'); (*text)++)
+        number = number << 4 | (unsigned)(**text <= '9' ? **text - '0' : **text - 'a' + 10);
+    return number;
+}
+
 #endif

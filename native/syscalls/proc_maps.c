@@ -17,6 +17,7 @@
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
+#include "syscalls/number.h"
 #include "syscalls/proc.h"
 
 #define NAME_COLUMN 73 /* of a line: fs/proc/task_mmu.c */
@@ -157,22 +158,6 @@ static void put_line(struct dfi_maps_job *job, const struct dfi_area *line, cons
     }
 }
 
-static uint64_t get_hex(const char **text)
-{
-    uint64_t number = 0;
-
-    for (;; (*text)++) {
-        char c = **text;
-
-        if (c >= '0' && c <= '9')
-            number = number * 16 + (uint64_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            number = number * 16 + (uint64_t)(c - 'a' + 10);
-        else
-            return number;
-    }
-}
-
 /* The memfd that the program is, mapped as the file would be. Its first mapping is known. id: what
  * comes behind the offset. */
 static bool is_program(struct dfi_maps_job *job, uintptr_t start, const char *id)
@@ -190,18 +175,18 @@ static bool is_program(struct dfi_maps_job *job, uintptr_t start, const char *id
 static void put(struct dfi_maps_job *job, const char *line, size_t size)
 {
     const char *at = line, *behind;
-    struct dfi_area area = {.start = get_hex(&at)};
+    struct dfi_area area = {.start = dfi_number_get_hex(&at)};
 
     if (at == line || *at != '-') { /* of smaps */
         write_out(job, line, size);
         return;
     }
     at++;
-    area.end = get_hex(&at);
+    area.end = dfi_number_get_hex(&at);
     memcpy(area.rights, at + 1, sizeof(area.rights));
     at += 2 + sizeof(area.rights);
     behind = at;
-    area.offset = get_hex(&behind);
+    area.offset = dfi_number_get_hex(&behind);
     if (is_program(job, area.start, behind + 1)) {
         area.of = job->program;
         put_ours(job, &area);

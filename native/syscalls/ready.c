@@ -97,7 +97,8 @@ static int move_high(int fd)
     return (int)high;
 }
 
-long dfi_ready_hang(struct dfi_waiter *waiter)
+/* Makes the bell, if there is none, before the first question that wants it. 0 or -errno. */
+static long hang(struct dfi_waiter *waiter)
 {
     int pipe[2];
     long ret;
@@ -133,6 +134,13 @@ void dfi_ready_hear(struct dfi_waiter *waiter)
         dfi_ready_end(waiter);
 }
 
+static long ask(struct dfi_waiter *waiter, const struct dfi_ready_ways *ways, bool rings)
+{
+    long ret = rings ? hang(waiter) : 0;
+
+    return ret < 0 ? ret : ways->ask(waiter, rings);
+}
+
 /* As the kernel's do_poll(): all are asked once more when the time is over. A bell is made when it
  * is known to be waited for. */
 long dfi_ready_run(struct dfi_waiter *waiter, struct dfi_ready_ways ways)
@@ -142,13 +150,13 @@ long dfi_ready_run(struct dfi_waiter *waiter, struct dfi_ready_ways ways)
 
     if (others < 0)
         return others;
-    mine = ways.ask(waiter, false);
+    mine = ask(waiter, &ways, false);
     if (others == 0 && mine == 0 && !over)
-        mine = ways.ask(waiter, true);
+        mine = ask(waiter, &ways, true);
     while (others == 0 && mine == 0 && !over) {
         if ((others = ways.wait(waiter, &over)) < 0)
             return others;
-        mine = ways.ask(waiter, others == 0 && !over);
+        mine = ask(waiter, &ways, others == 0 && !over);
     }
     return mine < 0 ? mine : others + mine;
 }

@@ -46,9 +46,6 @@ unsigned dfi_ready_ask(struct dfi_waiter *waiter, int fd, unsigned events, bool 
 void dfi_ready_hold(struct dfi_files *files, const uint64_t handles[], unsigned long count);
 void dfi_ready_let_go(struct dfi_files *files, const uint64_t handles[], unsigned long count);
 
-/* Makes the bell, if there is none, before the first question that wants it. 0 or -errno. */
-long dfi_ready_hang(struct dfi_waiter *waiter);
-
 /* The bell can be read, or is broken: it is silent from now on, or gone. */
 void dfi_ready_hear(struct dfi_waiter *waiter);
 

@@ -151,9 +151,7 @@ long dfi_fill_all(struct dfi_filling *f, off_t size)
 
 long dfi_fill_begin(struct dfi_filling *f, struct dfi_files *files, uint64_t handle, long data)
 {
-    *f = (struct dfi_filling){.trip = {.link = &files->link, .caller = dfi_caller(files)},
-                              .handle = handle,
-                              .data = data};
+    *f = (struct dfi_filling){.trip = dfi_trip_of(files), .handle = handle, .data = data};
     f->buffer = dfi_alloc(DFI_FILL_PIECE);
     return f->buffer ? 0 : -ENOMEM;
 }
@@ -165,13 +163,9 @@ void dfi_fill_end(struct dfi_filling *f)
 
 long dfi_fill_memory(struct dfi_files *files, uint64_t handle, char *memory, off_t at, off_t end)
 {
-    struct dfi_filling f;
-    off_t ret = dfi_fill_begin(&f, files, handle, -1);
+    struct dfi_filling f = {
+        .trip = dfi_trip_of(files), .handle = handle, .data = -1, .memory = memory, .from = at};
+    off_t ret = fill_pieces(&f, at, end, false);
 
-    f.memory = memory;
-    f.from = at;
-    if (ret == 0)
-        ret = fill_pieces(&f, at, end, false);
-    dfi_fill_end(&f);
     return ret < 0 ? ret : ret - at;
 }

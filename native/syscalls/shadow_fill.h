@@ -15,7 +15,7 @@ struct dfi_filling {
     long data;    /* descriptor; < 0: memory is filled */
     char *memory; /* new, for the file's bytes from here on: */
     off_t from;
-    char *buffer; /* a piece */
+    char *buffer; /* a piece; for memory: NULL, it goes there itself */
 };
 
 /* 0 or -ENOMEM; then ended all the same. `data` stays the caller's. */

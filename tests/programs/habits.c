@@ -190,45 +190,25 @@ static const struct {
     {"streams of a child", have_a_child_that_reopens_its_streams},
 };
 
-static void have(const char *name)
+static void carry_out(const char *name)
 {
     for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++)
         if (strcmp(habits[i].name, name) == 0)
             habits[i].function();
 }
 
-static int get_attr(const char *path, struct stat *st, struct fuse_file_info *fi)
+#include "asked.h"
+
+static int get_attr_aloud(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-    (void)fi;
     if (strcmp(path, "/talkative") == 0)
         for (int i = 0; i < 20; i++)
             fprintf(stderr, "asked for attributes\n");
-    memset(st, 0, sizeof(*st));
-    st->st_mode = path[1] ? S_IFREG | 0444 : S_IFDIR | 0755;
-    st->st_nlink = 1;
-    return 0;
-}
-
-static int open_it(const char *path, struct fuse_file_info *fi)
-{
-    (void)path;
-    fi->direct_io = 1;
-    return 0;
-}
-
-static int read_it(const char *path, char *data, size_t size, off_t at, struct fuse_file_info *fi)
-{
-    (void)fi;
-    if (at > 0)
-        return 0;
-    have(path + 1);
-    size_t length = strlen(answer);
-    memcpy(data, answer, length < size ? length : size);
-    return (int)(length < size ? length : size);
+    return get_attr(path, st, fi);
 }
 
 static const struct fuse_operations operations = {
-    .getattr = get_attr,
+    .getattr = get_attr_aloud,
     .open = open_it,
     .read = read_it,
 };
@@ -236,7 +216,7 @@ static const struct fuse_operations operations = {
 int main(int argc, char *argv[])
 {
     if (argc > 2 && strcmp(argv[1], "--before") == 0) {
-        have(argv[2]);
+        carry_out(argv[2]);
         if (ends)
             return ends;
         fprintf(stderr, "it said: %s\n", answer);

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 
 def compiled(source, target, *options):
-    return build(HERE / source, target, *options, *fuse())
+    return build(HERE / source, target, f"-I{HERE}", *options, *fuse())
 
 
 @pytest.fixture(scope="session")

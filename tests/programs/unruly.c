@@ -186,7 +186,7 @@ static void change_the_process(void)
     snprintf(answer, sizeof(answer), "%d %d %d %d", user, group, root, output);
 }
 
-static void commit(const char *deed)
+static void carry_out(const char *deed)
 {
     pthread_t thread;
     if (strcmp(deed, "exit") == 0)
@@ -269,32 +269,7 @@ static void commit(const char *deed)
         exit(0);
 }
 
-static int get_attr(const char *path, struct stat *st, struct fuse_file_info *fi)
-{
-    (void)fi;
-    memset(st, 0, sizeof(*st));
-    st->st_mode = path[1] ? S_IFREG | 0444 : S_IFDIR | 0755;
-    st->st_nlink = 1;
-    return 0;
-}
-
-static int open_it(const char *path, struct fuse_file_info *fi)
-{
-    (void)path;
-    fi->direct_io = 1;
-    return 0;
-}
-
-static int read_it(const char *path, char *data, size_t size, off_t at, struct fuse_file_info *fi)
-{
-    (void)fi;
-    if (at > 0)
-        return 0;
-    commit(path + 1);
-    size_t length = strlen(answer);
-    memcpy(data, answer, length < size ? length : size);
-    return (int)(length < size ? length : size);
-}
+#include "asked.h"
 
 static const struct fuse_operations operations = {
     .getattr = get_attr,
@@ -306,7 +281,7 @@ int main(int argc, char *argv[])
 {
     library = getenv("UNRULY_LIBRARY");
     if (argc > 2 && strcmp(argv[1], "--before") == 0) {
-        commit(argv[2]);
+        carry_out(argv[2]);
         argv[2] = argv[0];
         argc -= 2;
         argv += 2;
