@@ -39,6 +39,9 @@ enum df_message_op {
     DF_MESSAGE_FORK,
     /* The child of that id was not made. */
     DF_MESSAGE_UNFORK,
+    /* Somebody was killed: what processes had that are gone is closed, unlocked and written back
+     * when this is answered, unless a file system takes very long for it. */
+    DF_MESSAGE_BURY,
     /* Of a mount: unmount it. args.unmount. */
     DF_MESSAGE_UNMOUNT,
     /* Whatever the server keeps of writes is handed over, of all its mounts. */

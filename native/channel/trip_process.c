@@ -102,6 +102,11 @@ int df_trip_unfork(struct df_trip *trip, uint32_t client)
                              .client = client);
 }
 
+int df_trip_bury(struct df_trip *trip)
+{
+    return (int)tell(trip, DF_MESSAGE_BURY, 0);
+}
+
 int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patience)
 {
     struct df_letter l;

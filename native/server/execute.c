@@ -337,10 +337,11 @@ static int64_t run_inside(struct df_work *w)
     return ret;
 }
 
-/* Those that change mounts, or go through all of them, must not stand inside one. */
+/* Those that change mounts, go through all of them, or wait for others that end there, must not
+ * stand inside one. */
 static bool is_outside(uint32_t op)
 {
-    return op == DF_MESSAGE_UNMOUNT || op == DF_MESSAGE_SYNC;
+    return op == DF_MESSAGE_UNMOUNT || op == DF_MESSAGE_SYNC || op == DF_MESSAGE_BURY;
 }
 
 /* The reply's lines come from the client's processor while the op has other things to wait for. */

@@ -404,6 +404,12 @@ static int64_t do_sync(struct df_work *w)
     return 0;
 }
 
+static int64_t do_bury(struct df_work *w)
+{
+    df_server_see_the_dead(w->server);
+    return 0;
+}
+
 static int64_t do_nothing(struct df_work *w)
 {
     (void)w;
@@ -414,9 +420,10 @@ df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT] = {
 #define DF_OP(name) [DF_MESSAGE_##name] = do_##name,
 #include "core/ops.def"
 #undef DF_OP
-    [DF_MESSAGE_ADOPT] = do_adopt,   [DF_MESSAGE_DROP] = do_drop,
-    [DF_MESSAGE_KEEP] = do_keep,     [DF_MESSAGE_FORK] = do_fork,
-    [DF_MESSAGE_UNFORK] = do_unfork, [DF_MESSAGE_UNMOUNT] = do_unmount,
-    [DF_MESSAGE_SYNC] = do_sync,     [DF_MESSAGE_NOTHING] = do_nothing,
-    [DF_MESSAGE_WATCH] = do_watch,   [DF_MESSAGE_EPOLL] = do_epoll,
+    [DF_MESSAGE_ADOPT] = do_adopt,     [DF_MESSAGE_DROP] = do_drop,
+    [DF_MESSAGE_KEEP] = do_keep,       [DF_MESSAGE_FORK] = do_fork,
+    [DF_MESSAGE_UNFORK] = do_unfork,   [DF_MESSAGE_UNMOUNT] = do_unmount,
+    [DF_MESSAGE_BURY] = do_bury,       [DF_MESSAGE_SYNC] = do_sync,
+    [DF_MESSAGE_NOTHING] = do_nothing, [DF_MESSAGE_WATCH] = do_watch,
+    [DF_MESSAGE_EPOLL] = do_epoll,
 };

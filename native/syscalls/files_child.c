@@ -89,17 +89,22 @@ static uint32_t take_young(struct dfi_files *files, int pid)
 }
 
 /* Who was killed before it could say that it is born would have its parent's files until the server
- * gives it up. strace(1) begins with such a child. */
+ * gives it up (strace(1) begins with such a child). Whoever has waited finds on Linux that a child
+ * has closed and unlocked what it had; here that is done by the server, which learns of an end on
+ * its own, a little later. */
 void dfi_files_child_killed(int pid)
 {
     struct dfi_files *files = dfi_process()->files;
-    uint32_t client = files ? take_young(files, pid) : 0;
     struct df_trip trip;
+    uint32_t client;
 
-    if (!client)
+    if (!files)
         return;
+    client = take_young(files, pid);
     trip = dfi_trip_of(files);
-    df_trip_unfork(&trip, client);
+    if (client)
+        df_trip_unfork(&trip, client);
+    df_trip_bury(&trip);
 }
 
 /* The child's own socket takes the number of the parent's, which is hidden already; unless limits

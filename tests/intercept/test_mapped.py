@@ -42,6 +42,19 @@ SIZES = pytest.mark.parametrize("size", [1 << 20, 20 << 20], ids=["small", "larg
 
 
 @SIZES
+def test_what_a_child_stored_that_was_killed_is_there_when_it_has_been_waited_for(
+    plain, mounted, tmp_path, size
+):
+    """Also for who looks from outside of the run; see buried.py."""
+    (tmp_path / "source").mkdir()
+    mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    words = [sys.executable, "-S", PROGRAMS / "buried.py"]
+    wanted = plain(*words, ".", str(size))
+    assert (wanted.status, wanted.err) == (0, b"") and b"False" not in wanted.out
+    assert mounted(*words, str(tmp_path / "source"), str(size)).seen() == wanted.seen()
+
+
+@SIZES
 @pytest.mark.parametrize("backend", ["memfs", "passthrough"])
 def test_a_file_is_mapped_again_as_it_is_then(plain, mounted, tmp_path, monkeypatch, size, backend):
     """What is kept for the next who maps it is not shown when it has changed; see remapped.py."""
