@@ -105,9 +105,6 @@ bool df_execute_keep_lent(struct df_work *w, const struct df_frames_ticket *tick
 /* df_pool_serve; arg is the server. */
 void df_execute(void *arg, struct df_slot *slot, struct df_area *area);
 
-/* Nobody waits for the answer that df_execute() gave: what it opened is closed again. */
-void df_execute_unheard(void *arg, struct df_slot *slot);
-
 /* A reference on the file of the message that is the first, and the file system that it is of. 0;
  * -EBADF, or -ESTALE: it was lost with a server that has ended. */
 int df_execute_take(struct df_work *w, uint64_t handle);
@@ -118,6 +115,15 @@ uint64_t df_execute_ino(struct df_work *w, unsigned file);
 
 /* The same of an open file of the mount of w->index. */
 uint64_t df_execute_ino_of(struct df_work *w, struct df_file *file, uint64_t handle);
+
+/* ---- execute_gone.c ---- */
+
+/* The last reference of a client to the file has gone: releases it. */
+void df_execute_close(struct df_server *server, struct df_thread *thread,
+                      const struct df_last_file *last);
+
+/* Nobody waits for the answer that df_execute() gave: what it opened is closed again. */
+void df_execute_unheard(void *arg, struct df_slot *slot);
 
 /* A process has closed the file: it is flushed, and its POSIX locks go. In the gate. */
 void df_execute_flush(struct df_thread *thread, struct df_file *file, uint64_t owner);
@@ -227,10 +233,6 @@ uint16_t df_execute_content_of(struct df_work *w, uint64_t handle);
 /* Asks the plugin how the file is, and for how long that holds (call.valid_ns): its content is
  * believed for that time. False: it does not say. */
 bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st);
-
-/* The last reference of a client to the file has gone: releases it. */
-void df_execute_close(struct df_server *server, struct df_thread *thread,
-                      const struct df_last_file *last);
 
 /* ---- execute_open.c: what an open brings with it ---- */
 
