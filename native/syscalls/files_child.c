@@ -98,7 +98,7 @@ void dfi_files_child_killed(int pid)
     struct df_trip trip;
     uint32_t client;
 
-    if (!files)
+    if (!files || !files->link.segment)
         return;
     client = take_young(files, pid);
     trip = dfi_trip_of(files);
