@@ -222,7 +222,7 @@ def run_command(
     inherited: Mapping[int, int] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> int:
-    """Starts a command in a run and waits for it; its status as a shell shows it.
+    """Starts a command in a run and waits for it. Its status; -n: signal n has ended it.
 
     inherited: descriptors the programs need, and at which number. SIGINT, SIGTERM, SIGHUP and
     SIGQUIT that are sent to this process are sent on to the command.
@@ -274,5 +274,4 @@ def _wait(pid: int, watched: frozenset[signal.Signals]) -> int:
             continue
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended == pid:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+            return os.waitstatus_to_exitcode(status)

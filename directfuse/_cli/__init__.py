@@ -1,8 +1,9 @@
 """The command line: the group, its exit statuses, and where each command lives.
 
 Exit statuses: 0 done; 1 the answer is no (a check failed, trees differ); 125 directfuse itself
-failed or was used wrongly; 126, 127 the program cannot be executed, or is not found; 130 and 143
-interrupted; `mount` hands through the status of the file system's own program.
+failed or was used wrongly; 126, 127 the program cannot be executed, or is not found; `mount` hands
+through the status of the file system's own program. A status below 0 is inside: who was interrupted
+by a signal, or ran what a signal has ended, ends by that signal.
 """
 
 import gc
@@ -14,6 +15,7 @@ from contextlib import suppress
 
 import click
 
+from directfuse._cli._end import end_by
 from directfuse._cli._failure import OWN_FAILURE, Failure, tell
 from directfuse._cli._start import (
     fill_standard,
@@ -84,6 +86,8 @@ def main(name: str = "directfuse") -> None:
     wait_for_children()
     status = _run(name)
     gc.freeze()  # else Python, at its end, looks through all that was imported: 15 ms
+    if status < 0:
+        end_by(-status)
     sys.exit(status)
 
 
@@ -100,12 +104,14 @@ def _run(name: str) -> int:
         with suppress(OSError):  # as in tell()
             error.show()
         return error.status if isinstance(error, Failure) else OWN_FAILURE
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else OWN_FAILURE
     except (click.Abort, KeyboardInterrupt):
         tell("Interrupted.")
-        return 128 + signal.SIGINT
+        return -signal.SIGINT
     except BrokenPipeError:  # the reader of our output has gone: `directfuse backends | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return -signal.SIGPIPE
     except OSError as error:
         words = [f"Error: {error.filename or name}: {error.strerror or error}"]
         tell(" ".join(filter(None, [*words, limit_remedy(error.errno)])))

@@ -67,4 +67,4 @@ def unwind_by_signals() -> None:
 
 
 def _unwind(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
+    raise SystemExit(-number)

@@ -129,8 +129,8 @@ def bench(
 
     \b
     Exit status: 0; 1 something is worse than in --compare's results; 125 directfuse itself failed,
-    or could measure nothing of a file system; 130 interrupted by Ctrl-C: what was measured until
-    then is shown.
+    or could measure nothing of a file system. Ctrl-C ends it, and what was measured until then is
+    shown.
     """
     parts = {"programs": programs, "fio": fio, "figures": figures, "breakdown": breakdown}
     parts["python"] = with_python and command_line is None and (not names or "memfs" in names)
@@ -153,7 +153,7 @@ def bench(
         _write(results, report_directory)
     (print_json if as_json else _print)(results)
     if results.get("interrupted"):
-        return 128 + signal.SIGINT
+        return -signal.SIGINT
     if unmeasured := _unmeasured(results):
         raise Failure(f"{', '.join(unmeasured)}: nothing was measured; why is said above")
     return _print_comparison(earlier, results, as_json) if earlier else 0

@@ -156,8 +156,8 @@ def run(
       directfuse run -m @data -- ls /data
 
     \b
-    Exit status: that of COMMAND (128 + n if signal n ended it); 127 it is not found;
-    126 it cannot be executed; 125 directfuse failed: then nothing was started.
+    Exit status: that of COMMAND (by the signal that ended it: a shell shows 128 + n); 127 it is
+    not found; 126 it cannot be executed; 125 directfuse failed: then nothing was started.
     """
     commands = mount_commands(lines, config, placement, verbose)
     file = None if stats in (None, "-") else _open_statistics(Path(str(stats)))

@@ -74,8 +74,7 @@ def serve(
       directfuse unmount @data
 
     \b
-    Exit status: 0 unmounted, or --background: mounted; 1 not mounted; 125 directfuse itself failed;
-    130 and 143 ended by Ctrl-C and SIGTERM.
+    Exit status: 0 unmounted, or --background: mounted; 1 not mounted; 125 directfuse itself failed.
     """
     argv = split(command_line)
     if argv[0].startswith("@"):

@@ -174,7 +174,7 @@ def test_foreground_stays_until_a_signal_and_unmounts(point, number):
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 128 + number
+    assert process.returncode == -number
     assert not mounted(point)
 
 

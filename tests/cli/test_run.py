@@ -58,7 +58,10 @@ def test_several_file_systems(run, memory, tmp_path):
     ("command", "status"),
     [
         (["/bin/sh", "-c", "exit 7"], 7),
-        (["/bin/sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM),
+        (["/bin/sh", "-c", "kill -TERM $$"], -signal.SIGTERM),
+        (["/bin/sh", "-c", "kill -INT $$"], -signal.SIGINT),
+        (["/bin/sh", "-c", "kill -KILL $$"], -signal.SIGKILL),
+        (["/bin/sh", "-c", "exit 130"], 130),
         (["no-such-command-of-ours"], 127),
         (["/etc/passwd"], 126),
         (["/etc"], 126),
@@ -430,7 +433,7 @@ def test_a_file_system_that_has_not_mounted_yet_is_named(tmp_path, monkeypatch):
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
         said = run.stderr.readline()
         run.send_signal(signal.SIGINT)
-        assert run.wait(timeout=20) == 128 + signal.SIGINT
+        assert run.wait(timeout=20) == -signal.SIGINT
     assert said.startswith("directfuse: late:Late: has not mounted yet")
 
 

@@ -35,8 +35,7 @@ if file:
     pid = os.posix_spawnp(
         command[0], command, os.environ | {"LD_PRELOAD": library, "DIRECTFUSE_RUN": file}
     )
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    status = code if code >= 0 else 128 - code
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.unlink(file)
 else:
     status = run_command(command, block)
@@ -104,8 +103,7 @@ def plain(tmp_path):
             check=False,
             **({"timeout": 50, "stdin": subprocess.DEVNULL} | options),
         )
-        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
-        return Outcome(status, done.stdout, done.stderr)
+        return Outcome(done.returncode, done.stdout, done.stderr)
 
     return call
 

@@ -373,7 +373,7 @@ def test_a_server_that_is_told_twice_gives_up_what_hangs(words, mark, point, tmp
         with pytest.raises(subprocess.TimeoutExpired):
             serving.wait(0.5)
         serving.send_signal(signal.SIGTERM)
-        assert serving.wait(30) == 143
+        assert serving.wait(30) == -signal.SIGTERM
         assert serving.stderr.read().count(LINE) == 1
     mount.unmount()
     until(lambda: not servers())
@@ -408,7 +408,7 @@ def test_a_run_that_is_interrupted_twice_gives_up_what_hangs(words, mark, point)
         os.killpg(running.pid, signal.SIGINT)
         until(lambda: not has_children(running.pid))
         running.send_signal(signal.SIGINT)
-        assert running.wait(50) == 130
+        assert running.wait(50) == -signal.SIGINT
         said = running.stderr.read()
     assert said.count("without its file systems") <= 1  # unless it had not yet begun to wait
     until(lambda: not servers())

@@ -187,7 +187,7 @@ def test_serve_says_that_it_waits(serve, runtime, tmp_path):
     said = serving.stderr.readline()
     os.kill(server, signal.SIGCONT)
     assert f"waiting for the mount server (process {server})" in said
-    assert serving.wait(20) == 143
+    assert serving.wait(20) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
