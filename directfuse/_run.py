@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 
 from directfuse import _native, _paths
 from directfuse._errors import MountError, files_limit
+from directfuse._job_control import stop_with
 from directfuse._mount_server import MountServer, OpCount
 from directfuse._run_block import RunBlock
 from directfuse._shadow import Shadow
@@ -32,7 +33,9 @@ _FILES_NEEDED = 20  # of a server and its first program, which end in odd ways w
 _HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
 _LOOK = 0.02  # seconds between two looks whether the server has ended
 _PATIENT_SECONDS = 5  # of somebody who is told nothing
-_FORWARDED = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+_FORWARDED = frozenset(
+    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP}
+)
 
 
 def mapped_limit() -> str:
@@ -224,8 +227,8 @@ def run_command(
 ) -> int:
     """Starts a command in a run and waits for it. Its status; -n: signal n has ended it.
 
-    inherited: descriptors the programs need, and at which number. SIGINT, SIGTERM, SIGHUP and
-    SIGQUIT that are sent to this process are sent on to the command.
+    inherited: descriptors the programs need, and at which number. SIGINT, SIGTERM, SIGHUP, SIGQUIT
+    and SIGTSTP that are sent to this process are sent on to the command, and we stop when it does.
     """
     loader = str(_paths.loader())
     fds = dict(inherited or {})
@@ -272,6 +275,8 @@ def _wait(pid: int, watched: frozenset[signal.Signals]) -> int:
             if came.si_code <= 0:
                 os.kill(pid, came.si_signo)
             continue
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended == pid:
+        ended, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+        if ended == pid and os.WIFSTOPPED(status):
+            stop_with(pid, os.WSTOPSIG(status))
+        elif ended == pid:
             return os.waitstatus_to_exitcode(status)
