@@ -19,6 +19,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 STARTER = """
 import json, os, sys
 from directfuse import _paths
+from directfuse._cli._end import end_by
 from directfuse._run import run_command
 from directfuse._run_block import RunBlock, call_names
 report, flags, learnt, *command = sys.argv[1:]
@@ -44,6 +45,8 @@ with open(report, "w") as file:
     calls = {names[number]: count for number, count in block.calls().items()}
     found = {"events": block.events(), "calls": calls, "notes": block.notes()}
     json.dump(found | {"owners": block.owners()}, file)
+if status < 0:
+    end_by(-status)
 sys.exit(status)
 """
 

@@ -174,7 +174,7 @@ def test_unmount_says_that_it_waits(serve, runtime, tmp_path, orphan, words):
         os.kill(server, signal.SIGCONT)
         assert unmounting.wait(20) == 0
     assert f"@late: {words}" in said
-    assert serving.wait(20) == (-signal.SIGKILL if orphan else 143)
+    assert serving.wait(20) == (-signal.SIGKILL if orphan else -signal.SIGTERM)
 
 
 def test_serve_says_that_it_waits(serve, runtime, tmp_path):
