@@ -90,6 +90,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
     ofd->position = 0;
     ofd->marks = ofd->placeholder = 0;
     atomic_store_explicit(&ofd->random, 0, memory_order_relaxed);
+    atomic_store_explicit(&ofd->sent, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->begun, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->end, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->position_lock, 0, memory_order_relaxed);

@@ -116,7 +116,8 @@ uint32_t df_files_client_offer(struct df_files *files);
 
 /* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
  * it before the ledger says that it waits to be born, as in df_files_add(). `keeps`: there is no
- * child; it ends when one would have come too late. */
+ * child; it has the files of which descriptors were sent, if any, and ends when a child would have
+ * come too late. */
 uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
                               bool keeps);
 

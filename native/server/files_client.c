@@ -136,17 +136,25 @@ void df_files_client_give(struct df_files *files, struct df_client *client, uint
     files->open[index].clients++;
 }
 
+/* Whether it may be on its way to who has none of its descriptors yet. */
+static bool is_sent(struct df_files *files, uint32_t index)
+{
+    return atomic_load_explicit(&df_files_ofd(files, index)->sent, memory_order_relaxed) != 0;
+}
+
 /* Under the lock. */
-static void copy_set(struct df_files *files, const struct df_client *from, struct df_client *to)
+static void copy_set(struct df_files *files, const struct df_client *from, struct df_client *to,
+                     bool only_sent)
 {
     if (from->count == 0)
         return;
-    to->files = set_of(files, to);
-    memcpy(to->files, from->files, SET_SIZE);
-    to->count = from->count;
     for (uint32_t i = 0; i < DF_OFD_COUNT / 64; i++)
-        for (uint64_t bits = to->files[i]; bits != 0; bits &= bits - 1)
-            files->open[i * 64 + (uint32_t)__builtin_ctzll(bits)].clients++;
+        for (uint64_t bits = from->files[i]; bits != 0; bits &= bits - 1) {
+            uint32_t index = i * 64 + (uint32_t)__builtin_ctzll(bits);
+
+            if (!only_sent || is_sent(files, index))
+                df_files_client_give(files, to, index);
+        }
 }
 
 /* Under the lock. */
@@ -159,7 +167,7 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uin
     if (!to)
         return 0;
     atomic_store(announced, to->id); /* until it is unborn, the next server takes it for dead */
-    copy_set(files, from, to);
+    copy_set(files, from, to, keeps);
     to->parent = parent;
     to->expected = df_clock() + BIRTH_NS;
     if (keeps) {
@@ -167,6 +175,10 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uin
         files->client_count--;
     }
     write_down(files, to);
+    if (keeps && to->count == 0) {
+        remove_client(files, to);
+        return 0;
+    }
     return to->id;
 }
 

@@ -177,10 +177,13 @@ long dfi_do_recvmmsg(struct dfi_frame *frame)
 static void hold(struct dfi_files *files, int fd)
 {
     uint64_t handle = dfi_file_of(files, fd);
+    struct df_ofd *ofd;
 
     if (!handle)
         return;
     dfi_fd_hold(files, handle);
+    if ((ofd = dfi_ofd(files, handle)))
+        atomic_store_explicit(&ofd->sent, 1, memory_order_relaxed);
     files->sent = true;
 }
 

@@ -227,11 +227,13 @@ int dfi_files_begin(struct dfi_process *process, const char *config, size_t size
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void keep_for_receivers(struct dfi_files *files)
+void dfi_files_leave_sent(struct dfi_files *files)
 {
     struct df_trip trip = dfi_trip_of(files);
 
-    df_trip_leave(&trip);
+    if (files->sent)
+        df_trip_leave(&trip);
+    files->sent = false;
 }
 
 /* Other threads go on until the kernel ends them all: what they use stays open. */
@@ -254,8 +256,7 @@ void dfi_files_end(struct dfi_process *process)
     if (!files->link.segment)
         return;
     dfi_maps_sync(files);
-    if (files->sent)
-        keep_for_receivers(files);
+    dfi_files_leave_sent(files);
     for (int fd = 0; fd < top; fd++) {
         uint64_t handle = dfi_file_of(files, fd);
         const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;

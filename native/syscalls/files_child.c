@@ -186,14 +186,19 @@ static void count_uses(struct dfi_files *files)
 }
 
 /* What the server gave the child before it was made, other threads may have changed until then: a
- * file of which the child knows nothing would be open until it ends. */
+ * file of which the child knows nothing would be open until it ends. So would one that its parent
+ * has sent and closed, and keeps for the receiver. */
 static void settle_files(struct dfi_files *files)
 {
-    if (!among_threads || !files->link.segment || !files->link.client)
+    bool knows = !among_threads && !files->sent;
+
+    files->sent = false;
+    if (knows || !files->link.segment)
         return;
     if (files->map)
         count_uses(files);
-    dfi_files_keep(files, false);
+    if (files->link.client)
+        dfi_files_keep(files, false);
 }
 
 void dfi_files_fork_child(struct dfi_process *process)

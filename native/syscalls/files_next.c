@@ -1,6 +1,6 @@
 /*
  * files_next.c - what one program tells the next across execve(2): "client control memory entry
- * ids root keep", then "fd handle" for each file that stays open.
+ * ids root sent keep", then "fd handle" for each file that stays open.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -50,7 +50,8 @@ static void add_files(struct dfi_text *text, const struct dfi_files *files)
  * at, which end. */
 static bool leaves_any(const struct dfi_files *files)
 {
-    return dfi_files_any(files) || files->maps ||
+    return dfi_files_any(files) || files->maps || files->sent ||
+           (files->lender && files->lender->sent) ||
            (dfi_process()->threads > 1 && files->link.client != 0);
 }
 
@@ -71,6 +72,7 @@ long dfi_files_exec(struct dfi_process *process, char *out, size_t size)
     add_number(&text, (unsigned)files->entry);
     dfi_ids_tell(files, &text);
     add_number(&text, dfi_root_of(files));
+    add_number(&text, files->sent);
     start = text;
     add_number(&text, any ? KEEP_LIST : KEEP_NONE);
     add_files(&text, files);
@@ -142,6 +144,7 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
         return ret;
     dfi_held_forget(files);
     root = dfi_text_number(&text);
+    files->sent = dfi_text_number(&text) != 0;
     keep = dfi_text_number(&text);
     if (keep != KEEP_NONE && !dfi_fd_room(files))
         return -ENOMEM;
@@ -156,6 +159,7 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
         find_files(files, (int)dfi_text_number(&text));
     dfi_linger_inherited(files);
     dfi_cwd_changed(files);
+    dfi_files_leave_sent(files);
     if (keep != KEEP_NONE)
         ret = dfi_files_keep(files, true);
     if (ret == -ENOTCONN || ret == -ETIMEDOUT) /* the server is gone, and its files answer EIO; or a

@@ -395,13 +395,6 @@ def test_what_a_file_may_not_take_stays_in_the_pipe(plain, mounted):
     assert_like_plain(plain, mounted, "-S", "-c", _LIMITED)
 
 
-def test_several_messages_in_one_call(plain, mounted, compiled):
-    program = compiled("messages")
-    wanted = plain(program)
-    assert wanted.seen()[::2] == (0, b"")
-    assert mounted(program).seen() == wanted.seen()
-
-
 def test_way_in_and_out(mounted, tmp_path):
     """Relative paths, "..", real symlinks into the mount and links of the mount to real files."""
     (tmp_path / "real").write_text("real\n")

@@ -57,6 +57,11 @@ static bool is_open(struct rig *rig, uint64_t handle)
     return df_segment_ofd(rig->own.segment, handle) != NULL;
 }
 
+static void send(struct rig *rig, uint64_t handle)
+{
+    atomic_store(&df_segment_ofd(rig->own.segment, handle)->sent, 1);
+}
+
 static bool is_pending(struct rig *rig)
 {
     return atomic_load(&rig->own.segment->pending[0]) == 1 << 3;
@@ -289,8 +294,10 @@ static void who_only_keeps_files_is_not_counted(void **state)
     struct rig *rig = *state;
     _Atomic uint64_t announced;
     uint64_t handle = add_before(rig), *had;
-    uint32_t keeper = df_files_client_fork(rig->files, rig->client, &announced, true);
+    uint32_t keeper;
 
+    send(rig, handle);
+    keeper = df_files_client_fork(rig->files, rig->client, &announced, true);
     assert_int_not_equal(keeper, 0);
     assert_int_equal(df_files_client_count(rig->files), 1);
     assert_true(df_files_client_gone(rig->files, rig->client, &had));
@@ -299,6 +306,23 @@ static void who_only_keeps_files_is_not_counted(void **state)
     assert_true(df_files_client_gone(rig->files, keeper, &had));
     assert_int_equal(df_files_client_count(rig->files), 0);
     assert_non_null(had);
+}
+
+/* Others are locked no longer than whoever has locked them is there. */
+static void only_files_that_were_sent_are_kept(void **state)
+{
+    struct rig *rig = *state;
+    _Atomic uint64_t announced;
+    uint64_t sent = add_before(rig), other = add_before(rig), *had;
+    uint32_t keeper;
+
+    assert_int_equal(df_files_client_fork(rig->files, rig->client, &announced, true), 0);
+    send(rig, sent);
+    keeper = df_files_client_fork(rig->files, rig->client, &announced, true);
+    assert_int_not_equal(keeper, 0);
+    assert_true(df_files_client_gone(rig->files, keeper, &had));
+    assert_int_equal(had[df_handle_index(sent) / 64], UINT64_C(1) << df_handle_index(sent) % 64);
+    assert_int_not_equal(sent, other);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -320,6 +344,7 @@ int main(void)
         TEST(a_question_behind_a_close_is_begun_once_that_is_done),
         TEST(who_has_closed_its_files_leaves_none),
         TEST(who_only_keeps_files_is_not_counted),
+        TEST(only_files_that_were_sent_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
