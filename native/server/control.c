@@ -130,6 +130,7 @@ static void loop(struct df_control *c)
         df_control_offer(c);
         say_full(c, &said);
         give_idle_memory_back(c);
+        df_mapped_settle(c->server);
     }
 }
 

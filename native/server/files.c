@@ -193,7 +193,8 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     if (--entry->clients > 0)
         return last;
     last.content = atomic_load_explicit(&ofd->content, memory_order_relaxed);
-    last.mapped = __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_MAPPED;
+    last.mapped = /* or was about to be, by one that was killed */
+        __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & (DF_OFD_MAPPED | DF_OFD_FILLED);
     last.judged = atomic_load_explicit(&entry->judged, memory_order_relaxed);
     last.read =
         last.judged && atomic_load_explicit(&ofd->begun, memory_order_relaxed) == DF_OFD_BEGUN;

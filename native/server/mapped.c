@@ -9,8 +9,8 @@
  * nobody gives up until it is freed here.
  *
  * A data file goes with the last open file description of its file, or is kept for the next. Who
- * maps a file, and who removes a data file, has the lock of the run (flock(2) of `shared`); here it
- * is only tried for, since who has it may wait for us.
+ * maps a file, and who removes a data file, has the lock of the run (flock(2) of `lock`); here it
+ * is only tried for, since who has it may wait for us. What could not be removed is tried again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -297,25 +297,100 @@ static bool is_open(struct df_server *server, int mount, uint64_t ino)
     return false;
 }
 
-void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
+/* The lock of the run, which close(2) gives back; -1: others have it. */
+static int try_lock(const struct df_server *server)
 {
-    char data[PATH_MAX], chunks[PATH_MAX], path[PATH_MAX];
+    char path[PATH_MAX];
     int lock;
 
-    if (!server->options->shadow || !name_of(server, 'd', mount, ino, data) ||
-        !name_of(server, 'b', mount, ino, chunks) ||
-        snprintf(path, sizeof(path), "%s/lock", server->options->shadow) >= PATH_MAX)
-        return;
+    if (snprintf(path, sizeof(path), "%s/lock", server->options->shadow) >= PATH_MAX)
+        return -1;
     lock = open(path, O_RDONLY | O_CLOEXEC);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        return lock;
+    if (lock >= 0)
+        close(lock);
+    return -1;
+}
+
+/* Under the lock of the run. False: the file is open. */
+static bool remove_data(struct df_server *server, int mount, uint64_t ino)
+{
+    char data[PATH_MAX], chunks[PATH_MAX];
+    struct stat st;
+    uint64_t bytes;
+
+    if (is_open(server, mount, ino))
+        return false;
+    if (!name_of(server, 'd', mount, ino, data) || !name_of(server, 'b', mount, ino, chunks))
+        return true;
+    bytes = stat(data, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+    unlink(data);
+    unlink(chunks);
+    df_shadow_kept_closed(server, bytes);
+    return true;
+}
+
+/* ---- what could not be removed ---- */
+
+struct df_unremoved {
+    struct df_unremoved *next;
+    int mount;
+    uint64_t ino;
+};
+
+static void push(struct df_server *server, struct df_unremoved *one)
+{
+    one->next = atomic_load(&server->unremoved);
+    while (!atomic_compare_exchange_weak(&server->unremoved, &one->next, one))
+        ;
+}
+
+static void remove_later(struct df_server *server, int mount, uint64_t ino)
+{
+    struct df_unremoved *one = malloc(sizeof(*one));
+
+    if (!one) /* it goes with the run */
+        return;
+    *one = (struct df_unremoved){.mount = mount, .ino = ino};
+    push(server, one);
+}
+
+/* What is open again may have another data file by now: until it is closed. */
+static void remove_left(struct df_server *server)
+{
+    struct df_unremoved *next, *one = atomic_exchange(&server->unremoved, NULL);
+
+    for (; one; one = next) {
+        next = one->next;
+        if (remove_data(server, one->mount, one->ino))
+            free(one);
+        else
+            push(server, one);
+    }
+}
+
+void df_mapped_settle(struct df_server *server)
+{
+    int lock = atomic_load(&server->unremoved) ? try_lock(server) : -1;
+
     if (lock < 0)
         return;
-    if (flock(lock, LOCK_EX | LOCK_NB) == 0 && !is_open(server, mount, ino)) {
-        struct stat st;
-        uint64_t bytes = stat(data, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+    remove_left(server);
+    close(lock);
+}
 
-        unlink(data);
-        unlink(chunks);
-        df_shadow_kept_closed(server, bytes);
+void df_mapped_closed(struct df_server *server, int mount, uint64_t ino)
+{
+    int lock;
+
+    if (!server->options->shadow)
+        return;
+    lock = try_lock(server);
+    if (lock < 0) {
+        remove_later(server, mount, ino);
+        return;
     }
+    remove_data(server, mount, ino);
     close(lock);
 }

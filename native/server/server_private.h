@@ -46,7 +46,8 @@ struct df_server {
     struct { /* data files that were closed since those kept were looked at: shadow_kept.h */
         unsigned files;
         uint64_t bytes;
-    } kept; /* under the lock of the run */
+    } kept;                                 /* under the lock of the run */
+    struct df_unremoved *_Atomic unremoved; /* data files that are to go: mapped.c */
     struct df_bells bells;
     struct df_epolls epolls;
     int news;                 /* eventfd: something may be over: look */
@@ -150,6 +151,9 @@ void df_mapped_forget(struct df_server *server, uint32_t client);
 
 /* An open file description of a mapped file is no more. */
 void df_mapped_closed(struct df_server *server, int mount, uint64_t ino);
+
+/* Removes the data files that could not be removed then. By the control loop. */
+void df_mapped_settle(struct df_server *server);
 
 /* ---- execute_ops.c: each op of ops.def ---- */
 

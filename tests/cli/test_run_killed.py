@@ -1,10 +1,12 @@
 """What `directfuse run` and its mount server leave when they are killed: nothing for long."""
 
 import contextlib
+import fcntl
 import os
 import shlex
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import needs
@@ -86,6 +88,39 @@ def test_what_is_left_of_run_and_server_goes_with_the_next_run(begin):
     assert other.path.is_dir()
     other.remove()
     assert not other.path.exists()
+
+
+_MAPS = """
+import mmap, os, sys, time
+
+file, mapped, go, closed = sys.argv[1:]
+with open(file, "w+b") as f:
+    f.truncate(8192)
+    with mmap.mmap(f.fileno(), 8192) as m:
+        m[0] = 1
+        open(mapped, "w").close()
+        while not os.path.exists(go):
+            time.sleep(0.02)
+open(closed, "w").close()
+while os.path.exists(go):
+    time.sleep(0.02)
+"""
+
+
+def test_the_data_of_a_mapped_file_go_though_somebody_maps_another_at_its_close(begin, tmp_path):
+    """Who maps one has the lock of the run."""
+    steps = [tmp_path / name for name in ("mapped", "go", "closed")]
+    mapped, go, closed = steps
+    words = [sys.executable, "-S", "-c", _MAPS, tmp_path / "m" / "f", *steps]
+    _, shadow, _ = begin("exec " + shlex.join(map(str, words)))
+    _await(mapped.exists)
+    with (shadow / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert len(list((shadow / "d").iterdir())) == 1
+        go.touch()
+        _await(closed.exists)
+    _await(lambda: not list((shadow / "d").iterdir()))
+    go.unlink()
 
 
 def test_a_server_that_is_killed_as_the_last_program_ends_is_said(tmp_path):
