@@ -25,6 +25,7 @@ void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *
     pthread_cond_init(&table->gate_open, NULL);
     pthread_mutex_init(&table->displaced_lock, NULL);
     pthread_mutex_init(&table->kept_lock, NULL);
+    pthread_mutex_init(&table->spare_lock, NULL);
 }
 
 static void free_path(struct df_open_path *node)
@@ -42,19 +43,27 @@ static void free_node(struct df_open_path *node)
     free(node);
 }
 
+static void free_nodes(struct df_open_path *node)
+{
+    struct df_open_path *next;
+
+    for (; node; node = next) {
+        next = node->next;
+        free_node(node);
+    }
+}
+
 void df_open_paths_destroy(struct df_open_paths *table)
 {
     for (int i = 0; i < DF_OPEN_PATHS_SHARDS; i++) {
         struct df_open_paths_shard *shard = &table->shards[i];
-        while (shard->free) {
-            struct df_open_path *node = shard->free;
-            shard->free = node->next;
-            free_node(node);
-        }
+        free_nodes(shard->free);
         if (shard->chains != shard->first_chains)
             free(shard->chains);
         pthread_mutex_destroy(&shard->lock);
     }
+    free_nodes(atomic_load(&table->spare));
+    pthread_mutex_destroy(&table->spare_lock);
     pthread_mutex_destroy(&table->rename_lock);
     pthread_mutex_destroy(&table->gate);
     pthread_cond_destroy(&table->gate_open);
@@ -188,14 +197,56 @@ static struct df_open_path *find(struct df_open_paths_shard *shard, const char *
     return NULL;
 }
 
-static struct df_open_path *make_node(struct df_open_paths_shard *shard)
+/* A node may end in another shard than it was made in: where a file of one name is renamed while
+ * it is open, again and again, nobody but other shards has use for what that one gets. */
+static void give_free(struct df_open_paths *table, struct df_open_paths_shard *shard,
+                      struct df_open_path *node)
+{
+    if (shard->free_count < DF_OPEN_PATHS_FREE) {
+        node->next = shard->free;
+        shard->free = node;
+        shard->free_count++;
+        return;
+    }
+    pthread_mutex_lock(&table->spare_lock);
+    node->next = atomic_load(&table->spare);
+    atomic_store(&table->spare, node);
+    pthread_mutex_unlock(&table->spare_lock);
+}
+
+static struct df_open_path *take_spare(struct df_open_paths *table)
+{
+    struct df_open_path *node;
+
+    if (!atomic_load_explicit(&table->spare, memory_order_relaxed))
+        return NULL;
+    pthread_mutex_lock(&table->spare_lock);
+    node = atomic_load(&table->spare);
+    if (node)
+        atomic_store(&table->spare, node->next);
+    pthread_mutex_unlock(&table->spare_lock);
+    return node;
+}
+
+static struct df_open_path *take_free(struct df_open_paths *table,
+                                      struct df_open_paths_shard *shard)
 {
     struct df_open_path *node = shard->free;
 
-    if (node) {
-        shard->free = node->next;
+    if (!node)
+        return take_spare(table);
+    shard->free = node->next;
+    shard->free_count--;
+    return node;
+}
+
+static struct df_open_path *make_node(struct df_open_paths *table,
+                                      struct df_open_paths_shard *shard)
+{
+    struct df_open_path *node = take_free(table, shard);
+
+    if (node)
         return node;
-    }
     node = aligned_alloc(64, sizeof(*node)); /* two files share no cache line */
     if (!node)
         return NULL;
@@ -233,14 +284,13 @@ static _Atomic uint64_t serials; /* nodes that were ever entered */
 static struct df_open_path *add(struct df_open_paths *table, struct df_open_paths_shard *shard,
                                 const char *path, uint32_t len, struct df_path_hash key)
 {
-    struct df_open_path *node = make_node(shard);
+    struct df_open_path *node = make_node(table, shard);
     char *memory = NULL;
 
     if (node && len >= node->room)
         memory = malloc(len + 1);
     if (node && len >= node->room && !memory) {
-        node->next = shard->free;
-        shard->free = node;
+        give_free(table, shard, node);
         node = NULL;
     }
     if (!node)
@@ -327,8 +377,7 @@ void df_open_paths_put(struct df_open_paths *table, struct df_open_path *node)
         forget_ino(table, node);
         df_open_paths_unchain(shard, node);
         free_path(node);
-        node->next = shard->free;
-        shard->free = node;
+        give_free(table, shard, node);
     }
     pthread_mutex_unlock(&shard->lock);
 }

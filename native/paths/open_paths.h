@@ -44,6 +44,7 @@
 #define DF_OPEN_PATH_HIDDEN  (1u << 31)
 #define DF_OPEN_PATH_INLINE  120 /* bytes: longer paths are allocated */
 #define DF_OPEN_PATHS_KEPT   512 /* nodes of closed files */
+#define DF_OPEN_PATHS_FREE   8   /* free nodes that a shard has for itself */
 
 struct df_open_path {
     _Alignas(64) struct df_path_lock lock;
@@ -82,6 +83,7 @@ struct df_open_paths_shard {
     _Atomic uint32_t count; /* nodes in them; also looked at without the lock */
     struct df_open_path *first_chains[DF_OPEN_PATHS_CHAINS]; /* before they grow */
     struct df_open_path *free;
+    uint32_t free_count;
 };
 
 struct df_open_paths {
@@ -109,6 +111,9 @@ struct df_open_paths {
     pthread_mutex_t kept_lock; /* protects those that are; outermost of shards */
     struct df_open_path *kept[DF_OPEN_PATHS_KEPT]; /* each with a reference, or NULL */
     uint32_t kept_hand;
+
+    pthread_mutex_t spare_lock;         /* protects the list; innermost */
+    struct df_open_path *_Atomic spare; /* free nodes of which a shard had too many */
 };
 
 void df_open_paths_init(struct df_open_paths *table, const struct df_path_seed *seed);

@@ -2,6 +2,8 @@
  * test_highlevel_open.c - opening, creating, closing through the path lane: flags as the plugin
  * sees them, ENOSYS that is remembered, files that lose their name while open.
  */
+#include <malloc.h>
+
 #include "ram_rig.h"
 
 static struct stat st;
@@ -321,6 +323,29 @@ static void an_open_file_that_is_unlinked_hides_until_the_last_close(void **stat
     rig_end(rig);
 }
 
+static void hide_files(struct rig *rig, int count)
+{
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(rig_open(rig, "/dir/tmp", O_RDWR | O_CREAT, 0600, &file), 0);
+        assert_int_equal(rig_unlink(rig, "/dir/tmp"), 0);
+        rig_close(rig, &file);
+    }
+}
+
+/* Each hidden name is another. */
+static void files_of_one_name_that_hide_take_no_more_memory_in_the_end(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_default();
+    size_t before;
+
+    hide_files(rig, 2000);
+    before = mallinfo2().uordblks; /* 0 with AddressSanitizer */
+    hide_files(rig, 2000);
+    assert_in_range(mallinfo2().uordblks, 0, before + 2000 * sizeof(struct df_open_path) / 10);
+    rig_end(rig);
+}
+
 static void a_file_renamed_over_an_open_one_hides_that(void **state)
 {
     (void)state;
@@ -590,6 +615,7 @@ int main(void)
         cmocka_unit_test(with_invented_numbers_a_closed_file_stays_the_same_file),
         cmocka_unit_test(a_plugin_without_paths_gets_none),
         cmocka_unit_test(an_open_file_that_is_unlinked_hides_until_the_last_close),
+        cmocka_unit_test(files_of_one_name_that_hide_take_no_more_memory_in_the_end),
         cmocka_unit_test(a_file_renamed_over_an_open_one_hides_that),
         cmocka_unit_test(hard_remove_removes_at_once),
         cmocka_unit_test(what_was_removed_is_used_without_a_path),
