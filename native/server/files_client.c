@@ -20,11 +20,11 @@ static uint64_t *set_of(struct df_files *files, const struct df_client *client)
     return files->ledger->sets[client - files->clients];
 }
 
-/* Zeroes again, and no memory. */
+/* Zeroes again, and no memory where the system takes it back. */
 static void empty_set(uint64_t *set)
 {
-    if (set)
-        madvise(set, SET_SIZE, MADV_REMOVE);
+    if (set && madvise(set, SET_SIZE, MADV_REMOVE) < 0)
+        memset(set, 0, SET_SIZE);
 }
 
 /* ---- clients --------------------------------------------------------------------------------- */

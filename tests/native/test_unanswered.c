@@ -288,6 +288,22 @@ static void who_has_closed_its_files_leaves_none(void **state)
     assert_int_equal(had[df_handle_index(first) / 64], UINT64_C(1) << df_handle_index(first) % 64);
 }
 
+/* As where the system does not know MADV_REMOVE, which it refuses for private memory. */
+static void a_place_is_empty_also_where_memory_is_not_given_back(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t (*sets)[DF_SET_WORDS] = rig->ledger->sets, handle, *had;
+
+    assert_ptr_equal(mmap(sets, sizeof(rig->ledger->sets), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0),
+                     sets);
+    handle = add_before(rig);
+    assert_true(df_files_client_gone(rig->files, rig->client, &had));
+    assert_int_not_equal(had[df_handle_index(handle) / 64], 0);
+    df_files_free_set(rig->files, had);
+    assert_int_equal(had[df_handle_index(handle) / 64], 0);
+}
+
 /* A server need not stay for it. */
 static void who_only_keeps_files_is_not_counted(void **state)
 {
@@ -343,6 +359,7 @@ int main(void)
         TEST(a_slot_of_a_client_that_was_being_buried_is_free),
         TEST(a_question_behind_a_close_is_begun_once_that_is_done),
         TEST(who_has_closed_its_files_leaves_none),
+        TEST(a_place_is_empty_also_where_memory_is_not_given_back),
         TEST(who_only_keeps_files_is_not_counted),
         TEST(only_files_that_were_sent_are_kept),
     };
