@@ -447,6 +447,8 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     waited = waited_since(&sleep->since, ret);
     if (df_link_lost(link))
         return atomic_load(&slot->word) == df_slot_word(link->client, DF_SLOT_DONE) ? 0 : -ENOTCONN;
+    if (df_slot_client(atomic_load(&slot->word)) != link->client) /* the server takes it for dead */
+        return -ENOTCONN;
     if (df_slot_state(word) == DF_SLOT_BEHIND) {
         if (is_over(df_link_briefly(link->patience < 0 ? patience : link->patience), waited)) {
             go_ahead(link, slot, behind);

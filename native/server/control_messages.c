@@ -33,6 +33,12 @@ static void read_control(struct incoming *in, struct msghdr *header)
  */
 #define ROOM_FOR_ONE (CMSG_SPACE(sizeof(struct ucred)) + CMSG_LEN(sizeof(int)))
 
+/* Else it is the end of the socket. */
+static bool passes(int error)
+{
+    return error == EAGAIN || error == EINTR || error == ENOMEM || error == ENOBUFS;
+}
+
 /* 1: a message, which stays there; 0: the end; -EAGAIN: nothing now. */
 static int look_at(int fd, struct incoming *in)
 {
@@ -48,7 +54,7 @@ static int look_at(int fd, struct incoming *in)
     in->fd = -1;
     in->sender = (struct ucred){0};
     if (size < 0)
-        return errno == EAGAIN || errno == EINTR ? -EAGAIN : 0;
+        return passes(errno) ? -EAGAIN : 0;
     read_control(in, &header);
     if (size == sizeof(in->body) && in->body.magic == DF_JOIN_MAGIC)
         return 1;
@@ -71,7 +77,8 @@ static bool may_join(const struct df_connection *connection, const struct incomi
            (in->sender.pid != 0 && is_trusted(in->sender.uid));
 }
 
-static void send_welcome(struct df_control *c, int fd, uint32_t client, int error, int given)
+/* False: it is not to be told, nor would it be told of our end. */
+static bool send_welcome(struct df_control *c, int fd, uint32_t client, int error, int given)
 {
     struct df_join_message body = {.magic = DF_JOIN_MAGIC,
                                    .kind = DF_JOIN_WELCOME,
@@ -80,18 +87,28 @@ static void send_welcome(struct df_control *c, int fd, uint32_t client, int erro
                                    .size = c->server->own.segment->size};
 
     memcpy(body.build, df_build, DF_BUILD_SIZE);
-    /* who does not listen is gone */
-    df_socket_tell(fd, &body, sizeof(body), error ? -1 : given, MSG_DONTWAIT);
+    return df_socket_tell(fd, &body, sizeof(body), error ? -1 : given, MSG_DONTWAIT);
+}
+
+/* A client of which we would hear no more: it sees its socket's end, or has its calls refused. */
+static void lose(struct df_control *c, uint32_t client)
+{
+    df_execute_bury(c->server, client);
+    df_kept_client(c->server->options->kept, client, -1);
 }
 
 /* It may have been told so already, by a server that died before it could note it: nobody reads the
  * second message. */
 void df_control_let_in(struct df_control *c, int fd, uint32_t client)
 {
-    send_welcome(c, fd, client, 0, c->server->own.memory);
+    bool told = send_welcome(c, fd, client, 0, c->server->own.memory);
+
     df_files_client_born(&c->server->files, client);
-    if (!df_control_add(c, fd, client, (uid_t)-1))
-        df_execute_gone(c->server, client);
+    if (told && df_control_add(c, fd, client, (uid_t)-1))
+        return;
+    lose(c, client);
+    if (!told)
+        close(fd);
 }
 
 static void turn_away(struct df_control *c, int fd, int error)
@@ -125,7 +142,7 @@ static void birth(struct df_control *c, const struct incoming *in)
         df_kept_client(kept, in->body.client, -1);
         close(in->fd); /* it finds out: its calls are refused */
     } else if (!df_control_add(c, in->fd, in->body.client, (uid_t)-1)) {
-        df_execute_gone(c->server, in->body.client);
+        lose(c, in->body.client);
     }
 }
 
@@ -140,8 +157,10 @@ static void hear_taker(struct df_control *c, const struct incoming *in)
         return;
     }
     taker = df_control_add(c, in->fd, in->body.client, (uid_t)-1);
-    if (!taker)
+    if (!taker) {
+        df_control_refuse_taker(c, place, in->body.client, ticket);
         return;
+    }
     taker->place = place;
     taker->ticket = ticket;
     taker->next = c->takers;

@@ -55,6 +55,18 @@ void df_control_end_taker(struct df_control *c, struct df_connection *taker)
     forget_taker(c, taker);
 }
 
+void df_control_refuse_taker(struct df_control *c, uint32_t place, uint32_t client, uint32_t ticket)
+{
+    uint32_t offered = client;
+
+    if (client != c->offers[place] ||
+        (!atomic_compare_exchange_strong(offer_at(c, place), &offered, 0) && offered != ticket))
+        return;
+    c->offers[place] = 0;
+    df_files_client_born(&c->server->files, client);
+    df_execute_bury(c->server, client);
+}
+
 void df_control_settle(struct df_control *c)
 {
     struct df_connection *next;

@@ -56,6 +56,10 @@ void df_control_offer(struct df_control *c);
 /* Those who have taken what they said are clients from now on, those who cannot are nobody. */
 void df_control_settle(struct df_control *c);
 
+/* It cannot be listened for: it gets no offer, or is gone if it has taken it. */
+void df_control_refuse_taker(struct df_control *c, uint32_t place, uint32_t client,
+                             uint32_t ticket);
+
 /* Its connection ends: taker->client is 0 then if it has taken nothing. */
 void df_control_end_taker(struct df_control *c, struct df_connection *taker);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-void df_socket_tell(int socket, void *body, size_t size, int fd, int flags)
+bool df_socket_tell(int socket, void *body, size_t size, int fd, int flags)
 {
     union {
         struct cmsghdr header;
@@ -21,5 +21,5 @@ void df_socket_tell(int socket, void *body, size_t size, int fd, int flags)
         header.msg_control = &control;
         header.msg_controllen = sizeof(control);
     }
-    sendmsg(socket, &header, flags | MSG_NOSIGNAL);
+    return sendmsg(socket, &header, flags | MSG_NOSIGNAL) >= 0;
 }

@@ -4,10 +4,11 @@
 #ifndef DF_SERVER_SOCKET_H
 #define DF_SERVER_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* sendmsg(2) of `size` bytes, and of `fd` if it is not negative. `flags`: MSG_*; it never raises
- * SIGPIPE. Nobody is told of a peer that is gone or (MSG_DONTWAIT) does not listen. */
-void df_socket_tell(int socket, void *body, size_t size, int fd, int flags);
+ * SIGPIPE. False: the peer is gone, or (MSG_DONTWAIT) does not listen, or the kernel refuses. */
+bool df_socket_tell(int socket, void *body, size_t size, int fd, int flags);
 
 #endif

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #include "channel/join.h"
+#include "channel/trip.h"
 #include "server/control.h"
 #include "server/socket.h"
 
@@ -152,12 +153,9 @@ static struct taker look(struct rig *rig)
             }
 }
 
-static void say(struct rig *rig, struct taker *t)
+/* With a copy of the descriptor. */
+static void send_to(struct rig *rig, struct df_join_message body, int fd)
 {
-    struct df_join_message body = {.magic = DF_JOIN_MAGIC,
-                                   .kind = DF_JOIN_TAKE,
-                                   .client = t->client,
-                                   .size = (uint64_t)t->place << 32 | t->ticket};
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof(int))];
@@ -168,11 +166,28 @@ static void say(struct rig *rig, struct taker *t)
                             .msg_iovlen = 1,
                             .msg_control = &control,
                             .msg_controllen = sizeof(control)};
+
+    body.magic = DF_JOIN_MAGIC;
+    memcpy(body.build, df_build, DF_BUILD_SIZE);
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    assert_int_equal(sendmsg(rig->entry, &header, 0), sizeof(body));
+}
+
+static void say_by(struct rig *rig, const struct taker *t, int fd)
+{
+    send_to(rig,
+            (struct df_join_message){.kind = DF_JOIN_TAKE,
+                                     .client = t->client,
+                                     .size = (uint64_t)t->place << 32 | t->ticket},
+            fd);
+}
+
+static void say(struct rig *rig, struct taker *t)
+{
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    memcpy(CMSG_DATA(&control.header), &pair[1], sizeof(int));
-    assert_int_equal(sendmsg(rig->entry, &header, 0), sizeof(body));
+    say_by(rig, t, pair[1]);
     close(pair[1]);
     t->ours = pair[0];
 }
@@ -286,6 +301,97 @@ static void what_is_not_offered_cannot_be_taken(void **state)
     assert_true(is_born(rig, (uint32_t)client));
     close(control);
     await(rig, is_gone, (uint32_t)client);
+}
+
+/* ---- where the server can tell or hear nothing: a file in the place of a socket ----------------
+ */
+
+/* No epoll instance takes it, as none may when memory is short. */
+static int deaf(void)
+{
+    int fd = memfd_create("deaf", MFD_CLOEXEC);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void who_cannot_be_told_that_it_is_welcome_sees_the_end(void **state)
+{
+    struct rig *rig = *state;
+    struct taker guest;
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    send_to(rig, (struct df_join_message){.kind = DF_JOIN_HELLO}, ends[1]);
+    close(ends[1]);
+    guest.ours = ends[0];
+    assert_true(is_let_go(&guest));
+    assert_int_equal(df_files_client_count(&rig->server->files), 0);
+    close(ends[0]);
+}
+
+static bool is_offered_no_more(struct rig *rig, uint32_t client)
+{
+    for (uint32_t i = 0; i < DF_OFFERS; i++)
+        if (atomic_load(&rig->server->own.segment->offers[i]) == client)
+            return false;
+    return true;
+}
+
+static void who_cannot_be_heard_takes_nothing_or_is_gone(void **state)
+{
+    struct rig *rig = *state;
+    struct taker early = look(rig), late;
+    int fd = deaf();
+
+    say_by(rig, &early, fd);
+    await(rig, is_offered_no_more, early.client);
+    assert_false(take(rig, &early));
+    await(rig, is_gone, early.client);
+    late = look(rig);
+    assert_true(take(rig, &late));
+    say_by(rig, &late, fd);
+    await(rig, is_gone, late.client);
+    close(fd);
+    whoever_takes_one_is_that_client_until_its_end(state);
+}
+
+struct asker {
+    struct df_link link;
+    int result;
+};
+
+static void *ask(void *argument)
+{
+    struct asker *asker = argument;
+    const struct df_caller caller = {0};
+    struct df_trip trip = {.link = &asker->link, .caller = &caller};
+
+    asker->result = df_trip_nothing(&trip);
+    return NULL;
+}
+
+static bool has_asked(struct rig *rig, uint32_t client)
+{
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        if (atomic_load(&df_segment_slots(rig->server->own.segment)[i].word) ==
+            df_slot_word(client, DF_SLOT_SUBMITTED))
+            return true;
+    return false;
+}
+
+static void who_is_taken_for_dead_while_it_waits_is_refused(void **state)
+{
+    struct rig *rig = *state;
+    struct asker asker = {.link = rig->link};
+    pthread_t thread;
+
+    asker.link.client = df_files_client_new(&rig->server->files);
+    pthread_create(&thread, NULL, ask, &asker);
+    await(rig, has_asked, asker.link.client);
+    df_execute_gone(rig->server, asker.link.client);
+    pthread_join(thread, NULL);
+    assert_int_equal(asker.result, -ENOTCONN);
 }
 
 /* ---- a server that is slow to read ------------------------------------------------------------
@@ -474,6 +580,12 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(of_two_who_want_the_same_one_gets_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_offered_cannot_be_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_cannot_be_told_that_it_is_welcome_sees_the_end, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(who_cannot_be_heard_takes_nothing_or_is_gone, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(who_is_taken_for_dead_while_it_waits_is_refused, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(whom_signals_interrupt_joins_all_the_same, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(who_waits_for_a_slot_of_the_dead_keeps_it, set_up,
