@@ -221,4 +221,7 @@ struct df_open_file *df_files_entry(struct df_files *files, uint64_t handle);
 /* True if a file of that mount is open. */
 bool df_files_any(struct df_files *files, int mount);
 
+/* True if that file is, by whatever description. */
+bool df_files_is_open(struct df_files *files, int mount, uint64_t ino);
+
 #endif

@@ -2,7 +2,7 @@
  * files_number.c - the numbers of files that are open, by whatever descriptions: placeholders in
  * the programs are named by them.
  *
- * All under the table's lock.
+ * All under the table's lock, which who asks from outside of it does not have.
  */
 #include "server/files_private.h"
 
@@ -13,18 +13,36 @@ static uint32_t *chain_of(struct df_files *files, int mount, uint64_t ino)
     return &files->chains[hash >> 32 & (DF_INODE_CHAINS - 1)];
 }
 
+/* 0: it is not open. */
+static uint32_t find(struct df_files *files, int mount, uint64_t ino)
+{
+    uint32_t number = *chain_of(files, mount, ino);
+
+    while (number != 0 &&
+           (files->inodes[number].mount != mount || files->inodes[number].ino != ino))
+        number = files->inodes[number].next;
+    return number;
+}
+
+bool df_files_is_open(struct df_files *files, int mount, uint64_t ino)
+{
+    bool open;
+
+    pthread_mutex_lock(&files->lock);
+    open = find(files, mount, ino) != 0;
+    pthread_mutex_unlock(&files->lock);
+    return open;
+}
+
 /* There are never more numbers in use than descriptions. */
 uint32_t df_files_number_take(struct df_files *files, int mount, uint64_t ino)
 {
-    uint32_t *chain = chain_of(files, mount, ino), number;
+    uint32_t *chain = chain_of(files, mount, ino), number = find(files, mount, ino);
     struct df_open_inode *inode;
 
-    for (number = *chain; number != 0; number = files->inodes[number].next) {
-        inode = &files->inodes[number];
-        if (inode->mount == mount && inode->ino == ino) {
-            inode->count++;
-            return number;
-        }
+    if (number != 0) {
+        files->inodes[number].count++;
+        return number;
     }
     number = files->first_number;
     inode = &files->inodes[number];

@@ -281,22 +281,6 @@ void df_mapped_forget(struct df_server *server, uint32_t client)
 /* ---- room --------------------------------------------------------------------------------------
  */
 
-/* Who opens it from now on sees no description that is marked, and looks for no data file. */
-static bool is_open(struct df_server *server, int mount, uint64_t ino)
-{
-    const struct df_ofd *all = df_segment_ofds(server->own.segment);
-    uint32_t left = __atomic_load_n(&server->files.count, __ATOMIC_RELAXED);
-
-    for (uint32_t i = 1; i < DF_OFD_COUNT && left > 0; i++) {
-        if (atomic_load(&all[i].handle) == 0)
-            continue;
-        if (all[i].mount == mount && all[i].ino == ino)
-            return true;
-        left--;
-    }
-    return false;
-}
-
 /* The lock of the run, which close(2) gives back; -1: others have it. */
 static int try_lock(const struct df_server *server)
 {
@@ -313,14 +297,15 @@ static int try_lock(const struct df_server *server)
     return -1;
 }
 
-/* Under the lock of the run. False: the file is open. */
+/* Under the lock of the run. False: the file is open. Else who opens it from now on sees no
+ * description that is marked, and looks for no data file. */
 static bool remove_data(struct df_server *server, int mount, uint64_t ino)
 {
     char data[PATH_MAX], chunks[PATH_MAX];
     struct stat st;
     uint64_t bytes;
 
-    if (is_open(server, mount, ino))
+    if (df_files_is_open(&server->files, mount, ino))
         return false;
     if (!name_of(server, 'd', mount, ino, data) || !name_of(server, 'b', mount, ino, chunks))
         return true;

@@ -2,10 +2,13 @@
  * test_open_files.c - handles of open files: each is another one for as long as anybody may know
  * it, and each is a position that lseek(2) takes, which a placeholder has.
  */
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "files_rig.h"
+
+#define ROUNDS 100000
 
 static uint64_t opened(struct rig *rig)
 {
@@ -58,9 +61,39 @@ static void handles_stay_positions_when_their_generations_begin_anew(void **stat
     close(shadow);
 }
 
+static void *use_the_first_place(void *rig)
+{
+    for (int i = 0; i < ROUNDS; i++)
+        opened_and_closed(rig);
+    return NULL;
+}
+
+/* Whoever thinks that it is not removes what its programs have mapped. */
+static void a_file_is_open_whatever_is_opened_and_closed_before_it(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t handle = opened(rig);
+    struct df_last_file last;
+    pthread_t thread;
+
+    rig->file.ino = 8;
+    opened(rig);
+    rig->file.ino = 9;
+    assert_int_equal(df_files_drop(rig->files, rig->client, handle, &last), 0);
+    assert_false(df_files_is_open(rig->files, MOUNT, 7));
+    pthread_create(&thread, NULL, use_the_first_place, rig);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_true(df_files_is_open(rig->files, MOUNT, 8));
+    pthread_join(thread, NULL);
+    assert_false(df_files_is_open(rig->files, MOUNT, 9));
+    assert_false(df_files_is_open(rig->files, MOUNT + 1, 8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_file_is_open_whatever_is_opened_and_closed_before_it,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_place_is_used_again_under_another_handle, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(handles_stay_positions_when_their_generations_begin_anew,
