@@ -153,7 +153,7 @@ struct df_ofd {
     uint64_t ino;
     uint64_t marks;          /* DF_OFD_MAPPED and the like, and the client side's own */
     _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
-    _Atomic uint32_t sent;   /* 1: a descriptor of it was sent by a message */
+    _Atomic uint32_t sent;   /* its descriptors that are on their way in messages: the clients' */
 
     _Alignas(64) _Atomic uint32_t position_lock; /* 0, or client id | DF_OFD_WAITED (ofd.h) */
     _Atomic uint32_t begun; /* whether some of its bytes were read: DF_OFD_BEGUN or others */

@@ -2,8 +2,8 @@
  * calls_message.c - messages over sockets: descriptors sent along, and the addresses in them.
  *
  * A descriptor of ours that is sent is its placeholder; who receives one finds by it the open file
- * (dfi_fd_adopt()). Of a file that is sent nobody says when it has arrived: it stays this process's
- * until that ends, and a little longer (files.c).
+ * (dfi_fd_adopt()), and counts it as arrived (df_ofd.sent). Until then it stays this process's, and
+ * for a while beyond its end (files.c). Of a message that nobody receives nobody says so.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -16,11 +16,13 @@
 #include "core/table.h"
 #include "syscalls/calls_socket.h"
 #include "syscalls/files.h"
+#include "syscalls/sent.h"
 #include "syscalls/table.h"
 
 #define CONTROL_MAX                                                                                \
     4096 /* bytes of control messages that are looked at: 253 descriptors and more */
 #define MESSAGES_MAX 1024 /* of one call: UIO_MAXIOV */
+#define FDS_MAX      253  /* of one message: SCM_MAX_FD */
 
 /* ---- control messages ------------------------------------------------------------------------ */
 
@@ -38,8 +40,8 @@ static const struct cmsghdr *take_header(const char *control, size_t size, size_
 }
 
 /* The descriptors that come or go with the message. */
-static void visit_fds(struct dfi_files *files, const struct msghdr *message,
-                      void (*visit)(struct dfi_files *files, int fd))
+static void visit_fds(const struct msghdr *message, void (*visit)(int fd, void *argument),
+                      void *argument)
 {
     size_t size = message->msg_controllen < CONTROL_MAX ? message->msg_controllen : CONTROL_MAX;
     char control[CONTROL_MAX] __attribute__((aligned(8)));
@@ -52,14 +54,26 @@ static void visit_fds(struct dfi_files *files, const struct msghdr *message,
     while ((c = take_header(control, size, &at)))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
             for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
-                visit(files, ((const int *)CMSG_DATA(c))[i]);
+                visit(((const int *)CMSG_DATA(c))[i], argument);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-static void adopt(struct dfi_files *files, int fd)
+/* peeks: the message stays there, for who receives it. */
+static void adopt(int fd, void *peeks)
 {
+    struct dfi_files *files = dfi_process()->files;
+
     dfi_fd_adopt(files, fd);
+    if (!*(bool *)peeks)
+        dfi_sent_arrived(files, dfi_file_of(files, fd));
+}
+
+static void adopt_all(const struct msghdr *message, unsigned long flags)
+{
+    bool peeks = flags & MSG_PEEK;
+
+    visit_fds(message, adopt, &peeks);
 }
 
 /* Of the message that was received: who sent it, by the name the program knows. `at`: where the
@@ -77,13 +91,13 @@ static void show_sender(const struct msghdr *message, struct msghdr *at, socklen
         dfi_copy_to(&at->msg_namelen, &len, sizeof(len));
 }
 
-static void take_in(struct msghdr *at, socklen_t room)
+static void take_in(struct msghdr *at, socklen_t room, unsigned long flags)
 {
     struct msghdr message;
 
     if (dfi_copy_from(&message, at, sizeof(message)) < 0)
         return;
-    visit_fds(dfi_process()->files, &message, adopt);
+    adopt_all(&message, flags);
     show_sender(&message, at, room);
 }
 
@@ -112,7 +126,7 @@ static long receive_named(const struct dfi_frame *frame, struct msghdr *at, stru
     ret = dfi_kernel_wait(__NR_recvmsg, frame->args[0], message, frame->args[2]);
     if (ret < 0)
         return ret;
-    visit_fds(dfi_process()->files, message, adopt);
+    adopt_all(message, frame->args[2]);
     len = message->msg_namelen;
     dfi_socket_show(&name, &len);
     message->msg_namelen = len;
@@ -127,7 +141,7 @@ static long receive(const struct dfi_frame *frame, const struct msghdr *at)
     struct msghdr message;
 
     if (ret >= 0 && dfi_copy_from(&message, at, sizeof(message)) == 0)
-        visit_fds(dfi_process()->files, &message, adopt);
+        adopt_all(&message, frame->args[2]);
     return ret;
 }
 
@@ -167,47 +181,74 @@ long dfi_do_recvmmsg(struct dfi_frame *frame)
     ret = dfi_kernel_wait(__NR_recvmmsg, frame->args[0], frame->args[1], frame->args[2],
                           frame->args[3], frame->args[4]);
     for (long i = 0; i < ret && i < MESSAGES_MAX; i++)
-        take_in(&at[i].msg_hdr, rooms[i]);
+        take_in(&at[i].msg_hdr, rooms[i], frame->args[3]);
     return ret;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* The file is not to go before the receiver has it. */
-static void hold(struct dfi_files *files, int fd)
-{
-    uint64_t handle = dfi_file_of(files, fd);
-    struct df_ofd *ofd;
+/* What goes with a message: files of mounts. */
+struct sending {
+    struct dfi_files *files;
+    uint64_t handles[FDS_MAX];
+    size_t count;
+};
 
-    if (!handle)
+/* The file is not to go before the receiver has it. */
+static void hold(int fd, void *argument)
+{
+    struct sending *s = argument;
+    uint64_t handle = dfi_file_of(s->files, fd);
+
+    if (!handle || s->count == FDS_MAX)
         return;
-    dfi_fd_hold(files, handle);
-    if ((ofd = dfi_ofd(files, handle)))
-        atomic_store_explicit(&ofd->sent, 1, memory_order_relaxed);
-    files->sent = true;
+    dfi_sent_hold(s->files, handle);
+    s->handles[s->count++] = handle;
+}
+
+static void take_back(const struct sending *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        dfi_sent_arrived(s->files, s->handles[i]);
+}
+
+/* By the kernel's name of the socket that the message names. DFI_PASS: as it stands. */
+static long send_by(struct msghdr *message, unsigned long fd, unsigned long flags)
+{
+    struct sockaddr_un real;
+    socklen_t len;
+    long found;
+
+    if (!message->msg_name)
+        return DFI_PASS;
+    found = dfi_socket_find(fd, true, (unsigned long)message->msg_name, message->msg_namelen, &real,
+                            &len);
+    if (found < 0)
+        return found == DF_NOT_OURS ? DFI_PASS : found;
+    message->msg_name = &real;
+    message->msg_namelen = len;
+    return dfi_socket_reached(found,
+                              dfi_kernel_wait(__NR_sendmsg, fd, (unsigned long)message, flags));
 }
 
 /* One message. DFI_PASS: as it stands. */
 static long send_one(unsigned long fd, const struct msghdr *at, unsigned long flags)
 {
-    struct sockaddr_un real;
+    struct sending sending; /* not zeroed: it is large */
     struct msghdr message;
-    socklen_t len;
-    long found;
+    long ret;
 
     if (dfi_copy_from(&message, at, sizeof(message)) < 0)
         return DFI_PASS;
-    visit_fds(dfi_process()->files, &message, hold);
-    if (!message.msg_name)
-        return DFI_PASS;
-    found = dfi_socket_find(fd, true, (unsigned long)message.msg_name, message.msg_namelen, &real,
-                            &len);
-    if (found < 0)
-        return found == DF_NOT_OURS ? DFI_PASS : found;
-    message.msg_name = &real;
-    message.msg_namelen = len;
-    return dfi_socket_reached(found,
-                              dfi_kernel_wait(__NR_sendmsg, fd, (unsigned long)&message, flags));
+    sending.files = dfi_process()->files;
+    sending.count = 0;
+    visit_fds(&message, hold, &sending);
+    ret = send_by(&message, fd, flags);
+    if (ret == DFI_PASS && sending.count > 0)
+        ret = dfi_kernel_wait(__NR_sendmsg, fd, (unsigned long)at, flags);
+    if (ret < 0)
+        take_back(&sending);
+    return ret;
 }
 
 long dfi_do_sendmsg(struct dfi_frame *frame)

@@ -18,6 +18,7 @@
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
 #include "syscalls/root.h"
+#include "syscalls/sent.h"
 #include "syscalls/shadow.h"
 #include "syscalls/table.h"
 
@@ -227,15 +228,6 @@ int dfi_files_begin(struct dfi_process *process, const char *config, size_t size
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-void dfi_files_leave_sent(struct dfi_files *files)
-{
-    struct df_trip trip = dfi_trip_of(files);
-
-    if (files->sent)
-        df_trip_leave(&trip);
-    files->sent = false;
-}
-
 /* Other threads go on until the kernel ends them all: what they use stays open. */
 static void flush_open(struct dfi_files *files, uint64_t handle, const struct df_ofd *ofd)
 {
@@ -256,7 +248,7 @@ void dfi_files_end(struct dfi_process *process)
     if (!files->link.segment)
         return;
     dfi_maps_sync(files);
-    dfi_files_leave_sent(files);
+    dfi_sent_leave(files);
     for (int fd = 0; fd < top; fd++) {
         uint64_t handle = dfi_file_of(files, fd);
         const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;

@@ -97,6 +97,8 @@ struct dfi_copies {
 #define DFI_YOUNG 8 /* children whose death by a signal is told to the server */
 
 /* The paths are last: most are never touched, and a fork costs a copy of each page that is. */
+#define DFI_SENT 128 /* files on their way to others that are known */
+
 struct dfi_files {
     struct df_link link; /* its client may be 0: nobody, who joins when something is asked for */
     int entry;           /* socket that all processes of the run have: to join by */
@@ -119,7 +121,9 @@ struct dfi_files {
     struct dfi_copies copies;
     struct dfi_hold hold;
     struct dfi_files *lender; /* of a child that shares our memory: whose mappings these are */
-    bool sent;   /* descriptors of files were sent to other processes: calls_socket.c */
+    bool sent;                /* descriptors of files were sent to other processes: sent.c */
+    _Atomic uint64_t on_their_way[DFI_SENT]; /* handles, each held once more; 0: none */
+    _Atomic unsigned sent_last;              /* whose place the next one gets where none is free */
     bool unborn; /* of a child that shares our memory and has not yet run */
     struct dfi_young {
         int pid; /* 0: none */

@@ -12,6 +12,7 @@
 #include "syscalls/linger.h"
 #include "syscalls/map.h"
 #include "syscalls/root.h"
+#include "syscalls/sent.h"
 #include "syscalls/table.h"
 
 /* Of the fork under way, under its locks. */
@@ -192,7 +193,8 @@ static void settle_files(struct dfi_files *files)
 {
     bool knows = !among_threads && !files->sent;
 
-    files->sent = false;
+    if (files->sent)
+        dfi_sent_forget(files);
     if (knows || !files->link.segment)
         return;
     if (files->map)

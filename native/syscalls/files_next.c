@@ -13,6 +13,7 @@
 #include "syscalls/linger.h"
 #include "syscalls/map.h"
 #include "syscalls/root.h"
+#include "syscalls/sent.h"
 #include "syscalls/shadow.h"
 
 /* What is told of files. */
@@ -159,7 +160,7 @@ long dfi_files_begin_again(struct dfi_process *process, const char *text, size_t
         find_files(files, (int)dfi_text_number(&text));
     dfi_linger_inherited(files);
     dfi_cwd_changed(files);
-    dfi_files_leave_sent(files);
+    dfi_sent_leave(files);
     if (keep != KEEP_NONE)
         ret = dfi_files_keep(files, true);
     if (ret == -ENOTCONN || ret == -ETIMEDOUT) /* the server is gone, and its files answer EIO; or a

@@ -26,9 +26,6 @@ bool dfi_files_any(const struct dfi_files *files);
  * negative errno; -ENOTCONN: the server is gone. */
 long dfi_files_keep(struct dfi_files *files, bool executed);
 
-/* The server keeps for a while, beyond the end of this program, what of its files was sent. */
-void dfi_files_leave_sent(struct dfi_files *files);
-
 /* Adds to the counts of the run what the program has asked of mounts. */
 void dfi_files_count_trips(struct df_link *link);
 

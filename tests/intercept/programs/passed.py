@@ -5,9 +5,11 @@ import fcntl
 import os
 import signal
 import socket
+import sys
 
 signal.alarm(4)  # a lock that a process had is free when it has ended
 here, there = socket.socketpair()
+nowhere = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
 
 def child(life):
@@ -80,6 +82,41 @@ print(ends(child(locks_and_sends)))
 fcntl.flock(locked, fcntl.LOCK_EX)
 fcntl.flock(locked, fcntl.LOCK_UN)
 show_received()
+
+os.mkdir("d")
+os.chdir("d")
+for i in range(9):  # of what has arrived and is closed, nobody knows
+    fd = new("gone")
+    os.unlink("gone")
+    send(fd)
+    os.close(fd)
+    fd = receive()
+    os.write(fd, b"%d" % i)
+    print(os.pread(fd, 9, 0), end=" ")
+    os.close(fd)
+for _ in range(3):  # and of what was not sent
+    fd = new("gone")
+    os.unlink("gone")
+    try:
+        socket.send_fds(nowhere, [b"x"], [fd])
+    except OSError as error:
+        print(error.strerror)
+    os.close(fd)
+
+fd = new("seen")  # where it was only looked at, it is still to come
+os.write(fd, b"seen")
+send(fd)
+os.close(fd)
+os.unlink("seen")
+looked = here.recvmsg(1, socket.CMSG_LEN(4), socket.MSG_PEEK)[1][0][2]
+os.close(int.from_bytes(looked, sys.byteorder))
+send(locked)
+show_received()
+send(locked)
+os.close(receive())
+os.close(receive())
+print(os.listdir())
+os.chdir("..")
 
 send(locked)  # and who has done so has children
 os.close(receive())
