@@ -110,15 +110,25 @@ static bool claim(struct df_link *link, struct df_slot *slot, bool *full)
     return false;
 }
 
+/* The slot that was free last, its neighbour, and then the lowest: what slots have of memory stays,
+ * so it is to be the same few that are used, and not each in its turn. */
+static uint32_t nth_choice(uint32_t hint, uint32_t n)
+{
+    return n < 2 ? hint ^ n : n - 2;
+}
+
 static struct df_slot *try_claim(struct df_link *link)
 {
     struct df_slot *slots = df_segment_slots(link->segment);
-    uint32_t first = atomic_load_explicit(&link->hint, memory_order_relaxed);
+    uint32_t hint = atomic_load_explicit(&link->hint, memory_order_relaxed);
     bool full = false;
 
-    for (uint32_t i = 0; i < DF_SLOT_COUNT; i++)
-        if (claim(link, &slots[(first + i) % DF_SLOT_COUNT], &full))
-            return &slots[(first + i) % DF_SLOT_COUNT];
+    for (uint32_t n = 0; n < DF_SLOT_COUNT + 2; n++) {
+        struct df_slot *slot = &slots[nth_choice(hint, n)];
+
+        if (claim(link, slot, &full))
+            return slot;
+    }
     return NULL;
 }
 

@@ -98,6 +98,31 @@ static void a_read_is_on_its_way_meanwhile(void **state)
     assert_int_equal(busy_slots(rig), 0);
 }
 
+static unsigned whole_areas(struct rig *rig)
+{
+    unsigned whole = 0;
+
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        whole += atomic_load(&df_segment_slots(rig->own.segment)[i].made) == DF_PAYLOAD_SIZE;
+    return whole;
+}
+
+/* A large file is read in pieces, each asked for before the one before it is taken; and another
+ * file then. The memory of a slot stays: that of few is enough. */
+static void pieces_take_the_same_slots_again(void **state)
+{
+    struct rig *rig = *state;
+    struct df_trip_early early[2];
+
+    for (int file = 0; file < DF_SLOT_COUNT; file++) {
+        df_trip_read_ask(&rig->trip, 1, DF_PAYLOAD_SIZE, 0, &early[0]);
+        df_trip_read_ask(&rig->trip, 1, DF_PAYLOAD_SIZE, DF_PAYLOAD_SIZE, &early[1]);
+        assert_int_equal(df_trip_read_take(&rig->trip, &early[0], NULL), DF_PAYLOAD_SIZE);
+        assert_int_equal(df_trip_read_take(&rig->trip, &early[1], NULL), DF_PAYLOAD_SIZE);
+    }
+    assert_int_equal(whole_areas(rig), 2);
+}
+
 static void what_is_no_single_message_is_not_asked_for_early(void **state)
 {
     struct rig *rig = *state;
@@ -644,6 +669,7 @@ int main(void)
         TEST(what_the_server_refuses_is_handed_through),
         TEST(large_reads_take_several_trips),
         TEST(a_read_is_on_its_way_meanwhile),
+        TEST(pieces_take_the_same_slots_again),
         TEST(what_is_no_single_message_is_not_asked_for_early),
         TEST(a_write_tells_where_it_went),
         TEST(a_write_brings_all_its_bytes_from_near_and_far),
