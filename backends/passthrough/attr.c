@@ -10,10 +10,34 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#ifndef SYS_faccessat2
+#define SYS_faccessat2 439
+#endif
+
+/* libc's own way without faccessat2(2) is for ENOSYS only. Everybody may do everything with a
+ * symlink; and it is the mount server that asks, whose ids are no others than its effective ones.
+ */
+static int access_of_old(int root, const char *relative, int mask)
+{
+    struct stat st;
+
+    if (fstatat(root, relative, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (S_ISLNK(st.st_mode))
+        return 0;
+    return passthrough_result(syscall(SYS_faccessat, root, relative, mask));
+}
+
 int passthrough_access(const char *path, int mask)
 {
-    return passthrough_result(faccessat(passthrough_here()->root, passthrough_relative(path), mask,
-                                        AT_EACCESS | AT_SYMLINK_NOFOLLOW));
+    const char *relative = passthrough_relative(path);
+    int root = passthrough_here()->root;
+    int result =
+        passthrough_result(faccessat(root, relative, mask, AT_EACCESS | AT_SYMLINK_NOFOLLOW));
+
+    if (result == -EPERM && passthrough_lacks(SYS_faccessat2))
+        return access_of_old(root, relative, mask);
+    return result;
 }
 
 int passthrough_chmod(const char *path, mode_t mode, struct fuse_file_info *fi)
@@ -118,7 +142,7 @@ int passthrough_getxattr(const char *path, const char *name, char *value, size_t
     long len = syscall(SYS_getxattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW,
                        name, &out, sizeof(out));
 
-    if (len < 0 && errno == ENOSYS) {
+    if (len < 0 && passthrough_lacks(SYS_getxattrat)) {
         if (!passthrough_absolute(fs, path, absolute))
             return -ENAMETOOLONG;
         len = lgetxattr(absolute, name, value, size);
@@ -135,7 +159,7 @@ int passthrough_setxattr(const char *path, const char *name, const char *value, 
     long result = syscall(SYS_setxattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW,
                           name, &in, sizeof(in));
 
-    if (result < 0 && errno == ENOSYS) {
+    if (result < 0 && passthrough_lacks(SYS_setxattrat)) {
         if (!passthrough_absolute(fs, path, absolute))
             return -ENAMETOOLONG;
         result = lsetxattr(absolute, name, value, size, flags);
@@ -150,7 +174,7 @@ int passthrough_listxattr(const char *path, char *list, size_t size)
     long len = syscall(SYS_listxattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW,
                        list, size);
 
-    if (len < 0 && errno == ENOSYS) {
+    if (len < 0 && passthrough_lacks(SYS_listxattrat)) {
         if (!passthrough_absolute(fs, path, absolute))
             return -ENAMETOOLONG;
         len = llistxattr(absolute, list, size);
@@ -165,7 +189,7 @@ int passthrough_removexattr(const char *path, const char *name)
     long result =
         syscall(SYS_removexattrat, fs->root, passthrough_relative(path), AT_SYMLINK_NOFOLLOW, name);
 
-    if (result < 0 && errno == ENOSYS) {
+    if (result < 0 && passthrough_lacks(SYS_removexattrat)) {
         if (!passthrough_absolute(fs, path, absolute))
             return -ENAMETOOLONG;
         result = lremovexattr(absolute, name);

@@ -16,6 +16,18 @@
 #define SYS_fchmodat2 452
 #endif
 
+/* Arguments that Linux refuses by EINVAL, if it gets to see them. */
+bool passthrough_lacks(long number)
+{
+    int error = errno;
+    bool lacks = error == ENOSYS;
+
+    if (error == EPERM)
+        lacks = syscall(number, -1, NULL, -1, -1, 0, 0) < 0 && errno == EPERM;
+    errno = error;
+    return lacks;
+}
+
 bool passthrough_absolute(const struct passthrough *fs, const char *path, char out[PATH_MAX])
 {
     size_t proc = strlen(fs->proc), len = strlen(path);
@@ -47,7 +59,7 @@ int passthrough_set_mode(const struct passthrough *fs, const char *path, mode_t 
     const char *relative = passthrough_relative(path);
     long result = syscall(SYS_fchmodat2, fs->root, relative, mode & 07777, AT_SYMLINK_NOFOLLOW);
 
-    if (result < 0 && errno == ENOSYS)
+    if (result < 0 && passthrough_lacks(SYS_fchmodat2))
         result = fchmodat(fs->root, relative, mode & 07777, 0);
     return passthrough_result(result);
 }

@@ -51,6 +51,11 @@ static inline int passthrough_result(long result)
     return result < 0 ? -errno : 0;
 }
 
+/* Whether what has failed with errno did so because there is no such system call here: the kernel
+ * is older, or a container's seccomp(2) filter is, and says EPERM to what it does not know. errno
+ * stays. names.c */
+bool passthrough_lacks(long number);
+
 /* The same object by a path for calls that take nothing else; false when it gets too long. */
 bool passthrough_absolute(const struct passthrough *fs, const char *path, char out[PATH_MAX]);
 
