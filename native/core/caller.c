@@ -111,6 +111,22 @@ static int read_groups(struct identity **out)
     }
 }
 
+/* -1 changes nothing: setfsuid(2). What refuses the call, a filter or gVisor, keeps the ids equal
+ * to the effective ones. */
+static uid_t read_uid(void)
+{
+    int uid = setfsuid((uid_t)-1);
+
+    return uid != -1 ? (uid_t)uid : geteuid();
+}
+
+static gid_t read_gid(void)
+{
+    int gid = setfsgid((gid_t)-1);
+
+    return gid != -1 ? (gid_t)gid : getegid();
+}
+
 static int read_identity(struct identity **out)
 {
     int saved = errno, ret = read_groups(out);
@@ -118,8 +134,8 @@ static int read_identity(struct identity **out)
     if (ret == 0) {
         struct df_caller *caller = &(*out)->caller;
 
-        caller->uid = (uid_t)setfsuid((uid_t)-1); /* -1 changes nothing: setfsuid(2) */
-        caller->gid = (gid_t)setfsgid((gid_t)-1);
+        caller->uid = read_uid();
+        caller->gid = read_gid();
         caller->real_uid = getuid();
         caller->real_gid = getgid();
         caller->pid = getpid();

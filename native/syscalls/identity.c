@@ -110,12 +110,21 @@ static gid_t group_of(const struct dfi_files *files, long id)
     return dfi_ids_group(files, &group) ? group : files->outer_gid;
 }
 
+/* setfsuid(2) of -1 changes nothing. What refuses it, a filter or gVisor, keeps the two ids equal.
+ */
+static long fs_id(long call, long effective)
+{
+    long id = dfi_kernel(call, -1);
+
+    return id >= 0 ? id : dfi_kernel(effective);
+}
+
 /* The rights of a namespace's root end where its ids do, which the server does not know: he has
  * none over files of others. */
 static void read_ids(struct dfi_files *files, struct df_caller *caller)
 {
-    caller->uid = user_of(files, dfi_kernel(__NR_setfsuid, -1));
-    caller->gid = group_of(files, dfi_kernel(__NR_setfsgid, -1));
+    caller->uid = user_of(files, fs_id(__NR_setfsuid, __NR_geteuid));
+    caller->gid = group_of(files, fs_id(__NR_setfsgid, __NR_getegid));
     caller->real_uid = user_of(files, dfi_kernel(__NR_getuid));
     caller->real_gid = group_of(files, dfi_kernel(__NR_getgid));
     caller->capable = dfi_capable(1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER) && dfi_ids_all(files);
