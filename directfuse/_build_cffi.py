@@ -27,6 +27,7 @@ SOURCE = """
 #include "core/fd.h"
 #include "core/route.h"
 #include "server/abandoned.h"
+#include "server/memory_limit.h"
 #include "server/process.h"
 #include "server/size.h"
 
@@ -98,6 +99,11 @@ int df_mount_served(int socket, unsigned flags, char *message, size_t size);
 #define DF_SOCKET_PATH_SIZE ...
 int df_joined_socket_path(const char *name, bool make, char *path);
 int df_size_of(const char *variable, uint64_t *bytes, char *message, size_t size);
+struct df_memory_limit {
+    uint64_t bytes;
+    char directory[...];
+};
+bool df_memory_limit_find(struct df_memory_limit *limit);
 int df_server_process_configure(char *message, size_t size);
 void df_abandoned_watch(int control);
 void df_abandoned_over(void);

@@ -44,6 +44,7 @@ __all__ = [
     "launch",
     "lib",
     "list_mounts",
+    "memory_limit",
     "mount",
     "mount_flags",
     "mount_served",
@@ -170,6 +171,15 @@ def size_of(variable: str) -> tuple[int, str]:
     message = ffi.new("char[]", _WORDS)
     lib.df_size_of(variable.encode(), size, message, _WORDS)
     return size[0], _text(message)
+
+
+def memory_limit() -> tuple[int, bytes] | None:
+    """Bytes that this process and others of its cgroup may have, and the directory of that cgroup;
+    None: as much as the machine has (native/server/memory_limit.h)."""
+    limit = ffi.new("struct df_memory_limit *")
+    if not lib.df_memory_limit_find(limit):
+        return None
+    return int(limit.bytes), bytes(ffi.string(limit.directory))
 
 
 def configure_server() -> str:

@@ -39,14 +39,22 @@ _FORWARDED = frozenset(
 
 
 def mapped_limit() -> str:
-    """A line of a run's configuration: what one process holds at most of large files that it maps.
+    """Lines of a run's configuration: what one process holds at most of large files that it maps,
+    and the memory that all of the job or container may have.
 
     0: as much as there is. Raises MountError: DIRECTFUSE_MAPPED is no size.
     """
     size, refusal = _native.size_of("DIRECTFUSE_MAPPED")
     if refusal:
         raise MountError(errno.EINVAL, refusal)
-    return f"mapped={size}\n"
+    return f"mapped={size}\n{_memory_limit()}"
+
+
+def _memory_limit() -> str:
+    limit = _native.memory_limit()
+    if limit is None or b"\n" in limit[1]:  # a line is a line
+        return ""
+    return f"memory={limit[0]}\ncgroup={os.fsdecode(limit[1])}\n"
 
 
 class Serving:

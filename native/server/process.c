@@ -13,6 +13,7 @@
 #include "core/call.h"
 #include "directfuse.h"
 #include "server/files.h"
+#include "server/memory_limit.h"
 #include "server/server.h"
 #include "server/shadow.h"
 #include "server/size.h"
@@ -24,17 +25,21 @@ void df_server_process_begin(bool others)
     atomic_store(&df_call_keeps_writes, true);
 }
 
-#define CACHE_MAX ((uint64_t)64 << 30)
+#define CACHE_MAX   ((uint64_t)64 << 30)
+#define CACHE_USUAL ((uint64_t)64 << 20) /* pages that nobody has read cost nothing */
 
 /* Set before serving, by the one thread there is of this. */
-static uint64_t cache_size = (uint64_t)64 << 20; /* pages that nobody has read cost nothing */
+static uint64_t cache_size = CACHE_USUAL;
 static int report_to = -1;
 static struct df_mount_info *served; /* one that ends by itself is in no list at the end */
 static int served_count;
 
 int df_server_process_configure(char *message, size_t size)
 {
-    int error = df_size_of("DIRECTFUSE_CACHE", &cache_size, message, size);
+    int error;
+
+    cache_size = df_memory_share(CACHE_USUAL);
+    error = df_size_of("DIRECTFUSE_CACHE", &cache_size, message, size);
 
     if (cache_size > CACHE_MAX)
         cache_size = CACHE_MAX;

@@ -46,6 +46,7 @@ struct df_server {
     struct { /* data files that were closed since those kept were looked at: shadow_kept.h */
         unsigned files;
         uint64_t bytes;
+        uint64_t often;                     /* bytes after which they are; 0: not known yet */
     } kept;                                 /* under the lock of the run */
     struct df_unremoved *_Atomic unremoved; /* data files that are to go: mapped.c */
     struct df_bells bells;

@@ -14,11 +14,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "server/memory_limit.h"
 #include "server/server_private.h"
 
 #define KEPT_FILES 64
 #define KEPT_BYTES ((uint64_t)256 << 20)
-#define KEPT_PART  8 /* and no more than this part of the shadow directory's file system */
+#define PRUNE_PART 16 /* of the room: when so much more may be there */
+#define KEPT_PART  8  /* and no more than this part of the shadow directory's file system */
 
 struct kept {
     char name[96];
@@ -98,7 +100,7 @@ static uint64_t room_for_kept(int fd)
     struct statvfs st;
     uint64_t part = fstatvfs(fd, &st) == 0 ? st.f_blocks * st.f_frsize / KEPT_PART : 0;
 
-    return part < KEPT_BYTES ? part : KEPT_BYTES;
+    return df_memory_share(part < KEPT_BYTES ? part : KEPT_BYTES);
 }
 
 static void prune(const struct df_server *server)
@@ -126,9 +128,11 @@ static void prune(const struct df_server *server)
 /* Not at each close: to look at all that is kept takes longer than to map a small file. */
 void df_shadow_kept_closed(struct df_server *server, uint64_t bytes)
 {
+    if (server->kept.often == 0)
+        server->kept.often = df_memory_share(KEPT_BYTES) / PRUNE_PART;
     server->kept.files++;
     server->kept.bytes += bytes;
-    if (server->kept.files < KEPT_FILES / 4 && server->kept.bytes < KEPT_BYTES / 16)
+    if (server->kept.files < KEPT_FILES / 4 && server->kept.bytes < server->kept.often)
         return;
     server->kept.files = 0;
     server->kept.bytes = 0;

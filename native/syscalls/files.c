@@ -2,8 +2,9 @@
  * files.c - the life of what a process knows of mounts: its start, its end, its memory. The
  * functions dfi_files_* that intercept.h asks for are here, in files_child.c and in files_next.c.
  *
- * The configuration of a run has lines "server=N" (a descriptor that leads to the mount server) and
- * "shadow=PATH" (a directory of its own, or of all runs that join the server).
+ * The configuration of a run has lines "server=N" (a descriptor that leads to the mount server),
+ * "shadow=PATH" (a directory of its own, or of all runs that join the server), "mapped=BYTES" (what
+ * a process may hold of mapped files), and perhaps "memory=BYTES" and "cgroup=PATH" (memory.h).
  */
 #include <fcntl.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "syscalls/ids.h"
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
+#include "syscalls/memory.h"
 #include "syscalls/root.h"
 #include "syscalls/sent.h"
 #include "syscalls/shadow.h"
@@ -179,13 +181,29 @@ static uint32_t chunks_of(uint64_t bytes)
     return chunks < UINT32_MAX ? (uint32_t)chunks : UINT32_MAX;
 }
 
+/* Of mapped files. */
+static void limits_begin(struct dfi_hold *hold, const char *config, size_t size)
+{
+    size_t len;
+    const char *mapped = value_of(config, size, "mapped", &len);
+    const char *memory = value_of(config, size, "memory", &len);
+    const char *cgroup = value_of(config, size, "cgroup", &len);
+
+    if (mapped)
+        hold->limit = chunks_of((uint64_t)dfi_text_number(&mapped));
+    if (!memory || !cgroup || len > DFI_CGROUP_MAX)
+        return;
+    hold->memory = (uint64_t)dfi_text_number(&memory);
+    hold->cgroup = cgroup;
+    hold->cgroup_len = (uint32_t)len;
+}
+
 static long begin(struct dfi_process *process, const char *config, size_t size, const char *text,
                   size_t text_size)
 {
     struct dfi_files *files = process->files;
     size_t len;
-    const char *shadow = value_of(config, size, "shadow", &len), *mapped;
-    const char *socket;
+    const char *shadow = value_of(config, size, "shadow", &len), *socket;
     long ret = dfi_identity_read(files);
 
     if (ret < 0)
@@ -196,8 +214,7 @@ static long begin(struct dfi_process *process, const char *config, size_t size, 
         return -ENAMETOOLONG;
     memcpy(files->shadow, shadow, len);
     files->shadow_len = (uint32_t)len;
-    if ((mapped = value_of(config, size, "mapped", &len)))
-        files->hold.limit = chunks_of((uint64_t)dfi_text_number(&mapped));
+    limits_begin(&files->hold, config, size);
     if (text && text_size > 0) {
         ret = dfi_files_begin_again(process, text, text_size);
     } else {

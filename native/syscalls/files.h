@@ -80,8 +80,11 @@ struct dfi_hold {
     uint32_t count, size;   /* entries, and places that they take turns in */
     uint32_t next;          /* place to look at next: the oldest is behind it */
     uint32_t limit;         /* chunks that one process may hold; 0: as many as there is room for */
-    uint32_t wanted;        /* of `shared`, when it was last looked at */
-    bool untold;            /* it may touch chunks that have no entry: they are there for good */
+    uint64_t memory;        /* bytes that the cgroup of the run may have: memory.h; 0: no limit */
+    const char *cgroup;     /* its directory, cgroup_len bytes in the run's configuration */
+    uint32_t cgroup_len;
+    uint32_t wanted; /* of `shared`, when it was last looked at */
+    bool untold;     /* it may touch chunks that have no entry: they are there for good */
 };
 
 /* map_copies.h. Under the lock of the mappings. */

@@ -71,7 +71,12 @@ void dfi_held_forget(struct dfi_files *files)
 
 void dfi_held_born(struct dfi_files *files)
 {
-    files->hold = (struct dfi_hold){.all = files->hold.all, .limit = files->hold.limit};
+    struct dfi_hold born = files->hold;
+
+    born.own = NULL;
+    born.count = born.size = born.next = born.wanted = 0;
+    born.untold = false;
+    files->hold = born;
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */

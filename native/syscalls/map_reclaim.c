@@ -18,6 +18,7 @@
 #include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/map.h"
+#include "syscalls/memory.h"
 #include "syscalls/pins.h"
 #include "syscalls/shadow_chunks.h"
 #include "syscalls/shadow_kept.h"
@@ -231,6 +232,9 @@ static long hold_patiently(struct dfi_files *files, const struct dfi_mapping *m,
 /*
  * A process leaves as much room as it has taken, so that those which come later get a share; who
  * has more gives up two for one. What others have brought is taken, too, when it is held.
+ *
+ * Where the memory limit of the run's cgroup leaves no room, it is taken all the same when all else
+ * has been given up: the kernel may find what to give up, and a signal would be worse.
  */
 long dfi_maps_hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_t chunk,
                    bool patient)
@@ -241,7 +245,7 @@ long dfi_maps_hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_
     dfi_maps_oblige(files);
     if (dfi_held_full(files) && files->hold.count >= FEW)
         give_up_oldest(files);
-    ret = hold(files, m, chunk, own);
+    ret = dfi_memory_has_room(files, own + DF_HELD_CHUNK) ? hold(files, m, chunk, own) : -ENOSPC;
     if (ret != -ENOSPC)
         return ret;
     if (files->hold.count <= FEW)

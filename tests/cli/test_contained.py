@@ -1,7 +1,11 @@
 """Where a container or batch system refuses and limits, a run is as a plain directory there."""
 
+import os
 import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
 
 import needs
 import pytest
@@ -79,3 +83,153 @@ def test_calls_that_a_filter_refuses(mounted, tmp_path, code, numbers):
     ]
     assert outcomes[0].returncode == 0 and outcomes[0].stdout
     assert outcomes[1].stdout == outcomes[0].stdout and outcomes[1].stderr == outcomes[0].stderr
+
+
+# ---- a limit of memory ---------------------------------------------------------------------------
+
+LIMIT = 96 << 20
+
+MAPS = """
+import mmap, os, sys
+os.chdir(sys.argv[1])
+def shown(name):
+    with open(name, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+        return sum(memory[::4096])
+print(shown("large"), [shown(f"small{i}") for i in range(8)], shown("large"))
+"""
+
+
+def cgroup_directory():
+    """Where cgroups with a limit of memory can be made."""
+    first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    if (first / "memory.limit_in_bytes").exists():
+        return first, "memory.limit_in_bytes"
+    control = second / "cgroup.subtree_control"
+    if control.exists() and "memory" in control.read_text().split():
+        return second, "memory.max"
+    return pytest.skip("no cgroup controls memory here")
+
+
+@pytest.fixture
+def job():
+    """The words that run a command with LIMIT."""
+    parent, name = cgroup_directory()
+    if not os.access(parent, os.W_OK):
+        pytest.skip("needs root: to make a cgroup")
+    made = tempfile.mkdtemp(prefix="directfuse-", dir=parent)
+    (Path(made) / name).write_text(str(LIMIT))
+    yield ["/bin/sh", "-c", 'echo $$ >"$0"/cgroup.procs && exec "$@"', made]
+    while (Path(made) / "cgroup.procs").read_text():  # the mount server ends behind the run
+        time.sleep(0.01)
+    os.rmdir(made)
+
+
+def test_mapped_files_that_are_larger_than_the_memory_of_a_job(job, tmp_path):
+    """It is not killed: chunks are given up, and little is kept of files that were mapped."""
+    below = tmp_path / "below"
+    below.mkdir()
+    with open(below / "large", "wb") as large:
+        large.truncate(4 * LIMIT)
+    for i in range(8):
+        (below / f"small{i}").write_bytes(b"\1" * (14 << 20))
+    mounted = [*COMMAND, "run", "-m", f"passthrough {below} {tmp_path}/m", "--"]
+    plain, run = (
+        subprocess.run([*job, *words], capture_output=True, text=True, timeout=100, check=False)
+        for words in (
+            [sys.executable, "-c", MAPS, below],
+            [*mounted, sys.executable, "-c", MAPS, tmp_path / "m"],
+        )
+    )
+    assert plain.returncode == 0 and plain.stdout
+    assert (run.returncode, run.stdout, run.stderr) == (0, plain.stdout, "")
+
+
+LIMITED = """
+import sys
+from directfuse import _cli, _run
+limit = f"memory={1 << 30}\\ncgroup={sys.argv.pop(1)}\\n"
+_run._memory_limit = lambda: limit
+_cli.main()
+"""
+
+RESIDENT = """
+import mmap, re
+with open("large", "w+b") as file:
+    file.truncate(40 << 20)
+    with mmap.mmap(file.fileno(), 0) as memory:
+        memory[::4096] = bytes(10 << 10)
+        text = open("/proc/self/smaps").read()
+print(sum(map(int, re.findall(r"/large\\n(?:.*\\n){3}Rss: +(\\d+) kB", text))) >> 10)
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "resident"),
+    [
+        pytest.param({"memory.current": 900 << 20, "memory.stat": ""}, 40, id="room"),
+        pytest.param({"memory.current": 1 << 30, "memory.stat": "anon 7\n"}, 8, id="none"),
+        pytest.param(
+            {
+                "memory.current": 1 << 30,
+                "memory.stat": f"anon 7\ninactive_file {100 << 20}\nactive_file {100 << 20}\n",
+            },
+            40,
+            id="copies of files",
+        ),
+        pytest.param({"memory.usage_in_bytes": 1 << 30, "memory.stat": "cache 7\n"}, 8, id="old"),
+        pytest.param(
+            {
+                "memory.usage_in_bytes": 1 << 30,
+                "memory.stat": f"cache 7\nactive_file 0\ntotal_active_file {200 << 20}\n",
+            },
+            40,
+            id="old, copies of files",
+        ),
+        pytest.param({}, 40, id="not to be read"),
+    ],
+)
+def test_what_a_process_holds_is_what_its_cgroup_leaves(tmp_path, files, resident):
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    words = ["run", "-m", f"memfs {tmp_path}/m", "--", "sh", "-c", 'cd "$0" && exec "$@"']
+    words += [tmp_path / "m", sys.executable, "-c", RESIDENT]
+    script = [sys.executable, "-c", LIMITED, tmp_path]
+    run = subprocess.run([*script, *words], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert resident <= int(run.stdout) <= resident + 2
+
+
+FOUND = """
+import ctypes, os, sys
+from directfuse import _native
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.unshare(0x20000) == 0  # CLONE_NEWNS
+assert libc.mount(b"none", b"/", None, 0x44000, None) == 0  # private, all that is mounted
+for name in (b"cgroup", b"mountinfo"):
+    at = b"/proc/%d/%s" % (os.getpid(), name)
+    assert libc.mount(name, at, None, 0x1000, None) == 0  # MS_BIND
+print(_native.memory_limit())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount over files of /proc")
+@pytest.mark.parametrize(
+    ("own", "job", "found"),
+    [
+        pytest.param("0::/kube/pod/job", "max", ("1000000000", "/pod"), id="above"),
+        pytest.param("0::/kube/pod/job", "5000000", ("5000000", "/pod/job"), id="its own"),
+        pytest.param("0::/elsewhere", "5000000", None, id="not to be seen"),
+        pytest.param("0::/kubernetes", "5000000", None, id="of another name"),
+    ],
+)
+def test_the_smallest_limit_is_found(tmp_path, own, job, found):
+    (tmp_path / "pod/job").mkdir(parents=True)
+    (tmp_path / "pod/memory.max").write_text("1000000000\n")
+    (tmp_path / "pod/job/memory.max").write_text(f"{job}\n")
+    (tmp_path / "cgroup").write_text(f"{own}\n")
+    mounts = f"30 20 0:27 /kube {tmp_path} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
+    (tmp_path / "mountinfo").write_text(mounts)
+    words = [sys.executable, "-c", FOUND]
+    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    wanted = None if found is None else (int(found[0]), os.fsencode(f"{tmp_path}{found[1]}"))
+    assert (run.stdout, run.stderr) == (f"{wanted}\n", "")
