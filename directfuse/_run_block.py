@@ -67,7 +67,7 @@ class RunBlock:
     def __init__(
         self, config: str, loader: Path, *, file: Path | None = None, **flags: bool
     ) -> None:
-        text = config.encode()
+        text = os.fsencode(config)
         # What each start reads lies together: one fault of its brings it.
         config_at = _LOADER_AT + _LOADER_ROOM
         self._learn_at = _aligned(config_at + len(text) + 1)

@@ -233,3 +233,17 @@ def test_the_smallest_limit_is_found(tmp_path, own, job, found):
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     wanted = None if found is None else (int(found[0]), os.fsencode(f"{tmp_path}{found[1]}"))
     assert (run.stdout, run.stderr) == (f"{wanted}\n", "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount over /dev/shm")
+def test_a_temporary_directory_whose_name_is_not_utf_8(tmp_path, monkeypatch):
+    """It is the run's where nothing can be written to /dev/shm."""
+    temporary = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(temporary)
+    monkeypatch.setenv("TMPDIR", os.fsdecode(temporary))
+    script = 'mount -t tmpfs -o ro none /dev/shm && exec "$@"'
+    words = [*COMMAND, "run", "-m", "memfs /m", "--", "sh", "-c", "cd /m && echo x >f && cat f"]
+    unshared = ["unshare", "-m", "sh", "-c", script, "sh", *words]
+    run = subprocess.run(unshared, capture_output=True, text=True, timeout=60, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "x\n", "")
+    assert os.listdir(temporary) == []
