@@ -13,7 +13,7 @@ from typing import NamedTuple
 from directfuse import _native, _paths
 from directfuse._errors import asked
 
-__all__ = ["EVENTS", "CallCount", "RunBlock", "call_names", "openat2_is_free"]
+__all__ = ["EVENTS", "CallCount", "RunBlock", "call_names", "dispatch_is_there", "openat2_is_free"]
 
 _MAGIC = 0x31304E5552464544  # "DEFRUN01"
 _HEADER = struct.Struct("<Q32s9Q")
@@ -139,6 +139,11 @@ class RunBlock:
 def openat2_is_free() -> bool:
     """Whether Linux has openat2(2), and no seccomp(2) filter of ours ends who calls it."""
     return subprocess.run([_paths.loader(), "--openat2"], check=False).returncode == 0
+
+
+def dispatch_is_there() -> bool:
+    """Whether Linux has Syscall User Dispatch here, and no seccomp(2) filter forbids it."""
+    return subprocess.run([_paths.loader(), "--dispatch"], check=False).returncode == 0
 
 
 def _lives(thread: int) -> bool:

@@ -17,7 +17,7 @@ from directfuse._cli.run import join, mount_commands, mount_options
 from directfuse._mount_server import MountServer, ServerFailed
 from directfuse._named import Joined
 from directfuse._run import high_fd, mapped_limit
-from directfuse._run_block import RunBlock, openat2_is_free
+from directfuse._run_block import RunBlock, dispatch_is_there, openat2_is_free
 from directfuse._shadow import discard_shadow, shadow_directory
 from directfuse._swept import remove
 
@@ -63,6 +63,11 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
         raise Failure(f"{config}: restart is for `directfuse run` and `directfuse serve`")
     if not commands:
         raise Failure("nothing to mount; for example: directfuse env -m 'memfs /scratch'")
+    if not dispatch_is_there():  # else no program would start where the variables are set
+        raise Failure(
+            "programs are entered by LD_PRELOAD only by Syscall User Dispatch (Linux 5.11), which "
+            "is missing here, or which a seccomp filter forbids: use `directfuse run`"
+        )
     try:
         joined = join(commands, verbose=False)
     except ServerFailed as error:
@@ -113,9 +118,13 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> 
         except ServerFailed as error:
             raise Failure(str(error)) from error
     server.leave()
-    (directory / _SERVER).write_text(f"{server.pid}\n")
-    text = f"server={high_fd(())}\nshadow={shadow}\n{limit}"
-    RunBlock(text, _paths.loader(), file=directory / "run", openat2=openat2_is_free()).close()
+    try:
+        (directory / _SERVER).write_text(f"{server.pid}\n")
+        text = f"server={high_fd(())}\nshadow={shadow}\n{limit}"
+        RunBlock(text, _paths.loader(), file=directory / "run", openat2=openat2_is_free()).close()
+    except BaseException:
+        server.terminate()
+        raise
 
 
 def _begin_joined(directory: Path, joined: Joined) -> None:

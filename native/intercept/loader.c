@@ -409,6 +409,8 @@ static _Noreturn void begin(struct stack *stack)
         list_calls();
     if (stack->argc == 2 && dfi_text_equal(stack->argv[1], "--openat2"))
         try_openat2();
+    if (stack->argc == 2 && dfi_text_equal(stack->argv[1], "--dispatch"))
+        end(dfi_dispatch_supported() ? 0 : 1);
     if (stack->argc < 3) {
         say("directfuse-exec", "is started by directfuse run");
         end(OWN_FAILURE);

@@ -10,7 +10,7 @@ from pathlib import Path
 import needs
 import pytest
 
-from tests.cli.conftest import COMMAND
+from tests.cli.conftest import COMMAND, said_clearly
 
 pytestmark = needs.run
 
@@ -83,6 +83,30 @@ def test_calls_that_a_filter_refuses(mounted, tmp_path, code, numbers):
     ]
     assert outcomes[0].returncode == 0 and outcomes[0].stdout
     assert outcomes[1].stdout == outcomes[0].stdout and outcomes[1].stderr == outcomes[0].stderr
+
+
+NO_DISPATCH = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+prctl, number, argument = 157, 0, 16
+rows = [(0x20, 0, 0, number), (0x15, 0, 3, prctl), (0x20, 0, 0, argument), (0x15, 0, 1, 59)]
+rows += [(6, 0, 0, 0x50016), (6, 0, 0, 0x7FFF0000)]  # EINVAL
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(text))
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_no_environment_where_nothing_could_enter_programs():
+    """Else none would start from then on, not even `directfuse env --end`."""
+    words = [sys.executable, "-c", NO_DISPATCH, *COMMAND]
+    run = [*words, "run", "-m", "memfs /m", "--", "stat", "-c", "%F", "/m"]
+    assert subprocess.check_output(run, text=True, timeout=60) == "directory\n"
+    env = [*words, "env", "-m", "memfs /m"]
+    done = subprocess.run(env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (125, "") and said_clearly(done)
+    assert "Syscall User Dispatch" in done.stderr and "`directfuse run`" in done.stderr
 
 
 # ---- a limit of memory ---------------------------------------------------------------------------
