@@ -18,6 +18,10 @@ __all__ = [
 
 T = TypeVar("T")
 
+_REFUSALS = {
+    errno.EPERM: "a seccomp filter forbids it, perhaps",
+    errno.ENOSYS: "this kernel does not have it (gVisor?), or a seccomp filter forbids it",
+}
 _SEGMENT = "shared memory of a mount server takes 0.8 GiB of it, used or not"
 
 
@@ -26,9 +30,9 @@ def asked(call: Callable[..., T], *arguments: Any) -> T:
     try:
         return call(*arguments)
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOSYS):
+        if error.errno not in _REFUSALS:
             raise
-        words = f"{error.strerror}: a seccomp filter forbids it, perhaps"
+        words = f"{error.strerror}: {_REFUSALS[error.errno]}"
         raise OSError(error.errno, words, f"{call.__name__}(2)") from error
 
 
@@ -60,8 +64,10 @@ def _other_limit(code: int | None) -> str:
         return words + "`ulimit -v unlimited`"
     if code == errno.EFBIG and size != unlimited:
         return f"file may have {size >> 10} KiB here; {_SEGMENT}: `ulimit -f unlimited`"
-    if code == errno.EAGAIN and processes != unlimited:
-        return f"user may have {processes} processes here; allow more, by `ulimit -u`"
+    if code == errno.EAGAIN:
+        job = "job or container may have as many processes as pids.max of its cgroup says"
+        user = f"user may have {processes} processes here, by `ulimit -u`; a "
+        return job if processes == unlimited else user + job
     return ""
 
 

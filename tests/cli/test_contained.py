@@ -1,5 +1,6 @@
 """Where a container or batch system refuses and limits, a run is as a plain directory there."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import needs
 import pytest
 
+from directfuse._errors import limit_remedy
 from tests.cli.conftest import COMMAND, said_clearly
 
 pytestmark = needs.run
@@ -83,6 +85,20 @@ def test_calls_that_a_filter_refuses(mounted, tmp_path, code, numbers):
     ]
     assert outcomes[0].returncode == 0 and outcomes[0].stdout
     assert outcomes[1].stdout == outcomes[0].stdout and outcomes[1].stderr == outcomes[0].stderr
+
+
+def test_a_system_call_that_is_missing_is_named():
+    """As in gVisor."""
+    forbid = [sys.executable, "-c", FORBID, str(ENOSYS), "434"]
+    words = [*forbid, *COMMAND, "run", "-m", "memfs /m", "--", "true"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 125 and said_clearly(done)
+    assert "pidfd_open(2): Function not implemented: this kernel does not have it" in done.stderr
+
+
+def test_a_job_without_processes_is_told_which_limit_that_may_be():
+    """RLIMIT_NPROC is mostly higher than that of the job, and no more of it would help."""
+    assert "pids.max" in limit_remedy(errno.EAGAIN)
 
 
 NO_DISPATCH = """
