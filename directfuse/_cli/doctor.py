@@ -109,10 +109,19 @@ def _file(place: Callable[[], Path]) -> str:
     return str(path)
 
 
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """In a container whose root is read-only, where runs have theirs, too."""
+    try:
+        base = tempfile.gettempdir()
+    except FileNotFoundError:
+        base = "/dev/shm"
+    return tempfile.TemporaryDirectory(prefix="directfuse-doctor.", dir=base)
+
+
 def _mount_here(name: str, placement: Literal["inline", "helper"]) -> str:
     import directfuse
 
-    with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as source:
+    with _scratch() as source:
         point = f"{source}/mount"
         with directfuse.mount(example_command(name, point, source), placement=placement):
             count = len(directfuse.listdir(point))
@@ -134,7 +143,7 @@ def _programs() -> Iterator[Finding]:
 
 def _run_on_mount() -> str:
     """A shell writes a file into a memfs that it alone sees; says how its calls trapped."""
-    with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as base:
+    with _scratch() as base:
         point = shlex.quote(f"{base}/mount")
         script = f"echo written >{point}/file && cat {point}/file"
         words = [*_paths.COMMAND, "run", "--verbose", "-m", f"memfs {point}"]
@@ -210,7 +219,7 @@ def _helper() -> Finding:
 
 def _mount_through_kernel() -> str:
     program = _paths.program("memfs")
-    with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as point:
+    with _scratch() as point:
         with _kernel.Program([str(program), point, "-f"]) as running:
             mount = running.wait_mounted(10.0)
             os.stat(point)
@@ -267,7 +276,7 @@ _INCLUDES_CMOCKA = (
 
 def _compiles(compiler: str, flags: Sequence[str] = (), includes: str = "") -> str:
     text = f'{includes}#include <stdio.h>\nint main(void) {{ return puts("") < 0; }}\n'
-    with tempfile.TemporaryDirectory(prefix="directfuse-doctor.") as base:
+    with _scratch() as base:
         _said([compiler, "-x", "c", "-", "-o", f"{base}/program", *flags], text)
     return compiler
 

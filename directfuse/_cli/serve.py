@@ -134,7 +134,10 @@ def _listen(path: Path, name: str) -> socket.socket:
         remove_left(path.parent)
         _make_room(path, name)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.bind(os.fspath(path))
+        try:
+            listener.bind(os.fspath(path))
+        except OSError as error:  # which names no file
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         path.chmod(0o600)  # whatever the umask: connect(2) wants the right to write
         listener.listen(socket.SOMAXCONN)
         return listener

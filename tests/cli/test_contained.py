@@ -11,10 +11,12 @@ from pathlib import Path
 import needs
 import pytest
 
+from directfuse._cli import doctor
 from directfuse._errors import limit_remedy
 from tests.cli.conftest import COMMAND, said_clearly
 
 pytestmark = needs.run
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount over what is there")
 
 FORBID = """
 import ctypes, os, struct, sys
@@ -252,7 +254,7 @@ print(_native.memory_limit())
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount over files of /proc")
+@needs_root
 @pytest.mark.parametrize(
     ("own", "job", "found"),
     [
@@ -275,7 +277,7 @@ def test_the_smallest_limit_is_found(tmp_path, own, job, found):
     assert (run.stdout, run.stderr) == (f"{wanted}\n", "")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount over /dev/shm")
+@needs_root
 def test_a_temporary_directory_whose_name_is_not_utf_8(tmp_path, monkeypatch):
     """It is the run's where nothing can be written to /dev/shm."""
     temporary = os.fsencode(tmp_path) + b"/\xff"
@@ -287,3 +289,28 @@ def test_a_temporary_directory_whose_name_is_not_utf_8(tmp_path, monkeypatch):
     run = subprocess.run(unshared, capture_output=True, text=True, timeout=60, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "x\n", "")
     assert os.listdir(temporary) == []
+
+
+# ---- a root that is read-only --------------------------------------------------------------------
+
+
+@needs_root
+def test_a_server_that_cannot_have_its_socket_names_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    words = [*COMMAND, "serve", "memfs /m", "--name", "x", "--background"]
+    script = (
+        'mkdir -m 700 "$0"/directfuse && mount --bind "$0" "$0" && mount -o remount,ro,bind "$0"'
+    )
+    unshared = ["unshare", "-m", "sh", "-c", f'{script} && exec "$@"', tmp_path, *words]
+    done = subprocess.run(unshared, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 125
+    assert done.stderr == f"Error: {tmp_path}/directfuse/x.socket: Read-only file system\n"
+
+
+def test_doctor_works_where_there_is_no_temporary_directory(monkeypatch):
+    def none():
+        raise FileNotFoundError
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    with doctor._scratch() as scratch:
+        assert scratch.startswith("/dev/shm/")
