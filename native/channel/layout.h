@@ -71,6 +71,7 @@ struct df_segment {
     _Atomic uint32_t full;           /* 1: once there was no memory for more of this (room.h) */
     _Atomic uint32_t mounts_used;    /* places of it that were ever used: all before the others */
     _Atomic uint32_t polls;          /* 1: some mount has `polls`, or had */
+    _Atomic uint32_t scarce;         /* counts looks that found little memory left: control.c */
     _Atomic int32_t end;      /* DF_END_*, or the signal of a crash; written before it ends */
     _Atomic int32_t last_end; /* the same of the server before this one */
 

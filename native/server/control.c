@@ -18,6 +18,7 @@
 
 #define EVENTS  16                   /* taken at a time */
 #define LOOK_MS 1000                 /* between two looks for children that were never born */
+#define SOON_MS 100                  /* and, in a job, for memory that is scarce */
 #define IDLE_NS INT64_C(10000000000) /* that memory is kept for which nobody has a use */
 
 static void accept_client(struct df_control *c)
@@ -107,14 +108,36 @@ static void give_idle_memory_back(struct df_control *c)
     df_lent_cool(&c->server->framer.lent);
 }
 
+/* Programs that hold memory of mapped files give some of it up then, at their next fault or system
+ * call: the kernel cannot, and kills. */
+static void tell_of_scarcity(struct df_control *c)
+{
+    int64_t now = df_clock_coarse();
+
+    if (!c->holders || now - c->counted < SOON_MS * INT64_C(1000000))
+        return;
+    c->counted = now;
+    if (df_memory_is_scarce(&c->limit))
+        atomic_fetch_add(&c->server->own.segment->scarce, 1);
+}
+
+/* From the first on that holds such memory; where there is no limit, nobody looks. */
+static int patience_of(struct df_control *c)
+{
+    if (c->limit.directory[0] != '\0' && !c->holders)
+        c->holders = df_mapped_has_holders(c->server);
+    return c->holders ? SOON_MS : LOOK_MS;
+}
+
 static void loop(struct df_control *c)
 {
     struct epoll_event events[EVENTS];
     bool said = false;
 
     df_control_offer(c);
+    df_memory_limit_find(&c->limit);
     while (!is_over(c)) {
-        int count = epoll_wait(c->epoll, events, EVENTS, LOOK_MS);
+        int count = epoll_wait(c->epoll, events, EVENTS, patience_of(c));
 
         atomic_store(&c->server->looking, true);
         for (int i = 0; i < count; i++)
@@ -131,6 +154,7 @@ static void loop(struct df_control *c)
         say_full(c, &said);
         give_idle_memory_back(c);
         df_mapped_settle(c->server);
+        tell_of_scarcity(c);
     }
 }
 

@@ -72,6 +72,15 @@ static struct df_holders *map_holders(const struct df_server *server)
     return all == MAP_FAILED ? NULL : all;
 }
 
+bool df_mapped_has_holders(const struct df_server *server)
+{
+    char path[PATH_MAX];
+
+    return server->options->shadow &&
+           snprintf(path, sizeof(path), "%s/held", server->options->shadow) < PATH_MAX &&
+           access(path, F_OK) == 0;
+}
+
 static void unmap_holders(struct df_holders *all)
 {
     if (all)

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHARE 8 /* part of the limit */
+#define SHARE       8  /* part of the limit */
+#define MARGIN_PART 16 /* the same */
 
 struct hierarchy {
     const char *type;     /* of the file system */
@@ -159,6 +160,43 @@ bool df_memory_limit_find(struct df_memory_limit *limit)
         free(h);
     }
     return limit->directory[0] != '\0';
+}
+
+/* Of version 2, else of version 1, which has other names. */
+static uint64_t used_in(const char *directory)
+{
+    uint64_t bytes = limit_in(directory, "memory.current");
+
+    return bytes != UINT64_MAX ? bytes : limit_in(directory, "memory.usage_in_bytes");
+}
+
+/* The kernel's copies of files on disk. In version 1 the sums with those of cgroups below have
+ * names of their own, and come later. */
+static uint64_t files_in(const char *directory)
+{
+    uint64_t own = 0, total = 0;
+    unsigned long long bytes;
+    char path[PATH_MAX], name[64];
+    FILE *file = NULL;
+
+    if (snprintf(path, sizeof(path), "%s/memory.stat", directory) < PATH_MAX)
+        file = fopen(path, "re");
+    while (file && fscanf(file, "%63s %llu", name, &bytes) == 2) {
+        if (strcmp(name, "active_file") == 0 || strcmp(name, "inactive_file") == 0)
+            own += bytes;
+        if (strcmp(name, "total_active_file") == 0 || strcmp(name, "total_inactive_file") == 0)
+            total += bytes;
+    }
+    if (file)
+        fclose(file);
+    return total > 0 ? total : own;
+}
+
+bool df_memory_is_scarce(const struct df_memory_limit *limit)
+{
+    uint64_t used = used_in(limit->directory), enough = limit->bytes - limit->bytes / MARGIN_PART;
+
+    return used != UINT64_MAX && used > enough && used > enough + files_in(limit->directory);
 }
 
 uint64_t df_memory_share(uint64_t bytes)

@@ -156,6 +156,9 @@ void df_mapped_closed(struct df_server *server, int mount, uint64_t ino);
 /* Removes the data files that could not be removed then. By the control loop. */
 void df_mapped_settle(struct df_server *server);
 
+/* Whether any program of the run has ever held memory of them. */
+bool df_mapped_has_holders(const struct df_server *server);
+
 /* ---- execute_ops.c: each op of ops.def ---- */
 
 /* The client has the file no more. 0, -EBADF. In the gate. */

@@ -256,9 +256,11 @@ long dfi_maps_hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_
     return ret == -ENOSPC && patient ? hold_patiently(files, m, chunk) : ret;
 }
 
+/* Others want memory, or the server has seen that the job has little left. */
 void dfi_maps_oblige(struct dfi_files *files)
 {
-    uint32_t wanted = atomic_load_explicit(&files->shared->wanted, memory_order_relaxed);
+    uint32_t wanted = atomic_load_explicit(&files->shared->wanted, memory_order_relaxed) +
+                      atomic_load_explicit(&files->link.segment->scarce, memory_order_relaxed);
     uint32_t half = files->hold.count / 2;
 
     if (wanted == files->hold.wanted)

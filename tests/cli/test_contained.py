@@ -186,6 +186,43 @@ def test_mapped_files_that_are_larger_than_the_memory_of_a_job(job, tmp_path):
     assert (run.returncode, run.stdout, run.stderr) == (0, plain.stdout, "")
 
 
+GROWS = """
+import mmap, os, sys, time
+point, job, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def left():
+    old = os.path.exists(f"{job}/memory.usage_in_bytes")
+    used = int(open(f"{job}/memory.usage_in_bytes" if old else f"{job}/memory.current").read())
+    lines = dict(line.split() for line in open(f"{job}/memory.stat"))
+    return limit - used + int(lines["active_file"]) + int(lines["inactive_file"])
+def leaves(size):
+    for _ in range(1000):
+        if left() >= size:
+            return True
+        time.sleep(0.01)
+file = open(f"{point}/large", "rb")
+memory = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+sum(memory[::4096])
+grown = []
+for _ in range((left() >> 20) + 4):
+    if not leaves(3 << 20):
+        sys.exit("nothing is given up")
+    grown.append(bytearray(b"x") * (1 << 20))
+print(memory[0])
+"""
+
+
+def test_who_grows_is_given_what_mapped_files_hold(job, tmp_path):
+    """By who holds it, in the system calls behind the server's look."""
+    below = tmp_path / "below"
+    below.mkdir()
+    with open(below / "large", "wb") as large:
+        large.truncate(2 * LIMIT)
+    words = [*COMMAND, "run", "-m", f"passthrough {below} {tmp_path}/m", "--"]
+    words += [sys.executable, "-c", GROWS, tmp_path / "m", job[-1], str(LIMIT)]
+    run = subprocess.run([*job, *words], capture_output=True, text=True, timeout=100, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "0\n", "")
+
+
 LIMITED = """
 import sys
 from directfuse import _cli, _run
