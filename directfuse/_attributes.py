@@ -431,9 +431,9 @@ def setxattr(
     if name is None or isinstance(value, str):
         real(path)
         return
-    data = ffi.from_buffer("char[]", value)
-    arguments = (name, data, len(data), index(flags))
-    _xattr("setxattr", path, follow_symlinks, arguments, real, lambda _: None)
+    with ffi.from_buffer("char[]", value) as data:  # the caller's again, also if an error is kept
+        arguments = (name, data, len(data), index(flags))
+        _xattr("setxattr", path, follow_symlinks, arguments, real, lambda _: None)
 
 
 def removexattr(path: Target, attribute: Path, *, follow_symlinks: bool = True) -> None:

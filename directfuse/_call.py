@@ -153,12 +153,18 @@ def checked(result: int, *names: object) -> int:
     """The result; or its OSError, with up to two file names."""
     if result >= 0:
         return result
+    raise _os_error(-result, names)
+
+
+def _os_error(number: int, names: tuple[object, ...]) -> OSError:
+    """Made apart from where it is raised: as a local variable there it would keep itself alive by
+    its traceback, and with it all that its callers have."""
     if len(names) == 2:
         names = (names[0], None, names[1])
-    error = OSError(-result, os.strerror(-result), *names)
-    if result == -errno.ENOTCONN and _explain:
+    error = OSError(number, os.strerror(number), *names)
+    if number == errno.ENOTCONN and _explain:
         _explain(error)
-    raise error
+    return error
 
 
 def encode(path: Path) -> bytes | None:

@@ -147,8 +147,8 @@ def ioctl(fd: Any, request: int, arg: Any = 0, mutate_flag: bool = True, /) -> A
         pointer = ffi.cast("void *", index(arg))
         return checked(until_done(lambda: lib.df_call_ioctl(number, code, pointer)))
     if mutate_flag and not isinstance(arg, bytes | str):
-        memory = ffi.from_buffer("char[]", arg, require_writable=True)
-        return checked(until_done(lambda: lib.df_call_ioctl(number, code, memory)))
+        with ffi.from_buffer("char[]", arg, require_writable=True) as memory:
+            return checked(until_done(lambda: lib.df_call_ioctl(number, code, memory)))
     data = arg.encode() if isinstance(arg, str) else bytes(arg)
     buffer = ffi.new("char[]", max(len(data), 1024))
     ffi.buffer(buffer, len(data))[:] = data

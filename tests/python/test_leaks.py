@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import sys
+import weakref
 
 import pytest
 
@@ -127,6 +128,61 @@ CALLS = {
     "statvfs": lambda m, fd: directfuse.statvfs(m),
     "stats": lambda m, fd: directfuse.mounts()[0].stats(),
 }
+
+
+class Local:
+    """What a caller has in a variable."""
+
+
+def seen_after(act):
+    """A weak reference to what the caller of a call that fails had, when it has returned."""
+    local = Local()
+    with contextlib.suppress(OSError):
+        act()
+        raise AssertionError("it did not fail")
+    return weakref.ref(local)
+
+
+FAILING = {
+    "stat": lambda our, root: our.stat(f"{root}/none"),
+    "listdir": lambda our, root: our.listdir(f"{root}/none"),
+    "mkdir": lambda our, root: our.mkdir(root),
+    "makedirs": lambda our, root: our.makedirs(root),
+    "rename": lambda our, root: our.rename(f"{root}/none", f"{root}/x"),
+    "rmdir": lambda our, root: our.rmdir(f"{root}/none"),
+    "readlink": lambda our, root: our.readlink(root),
+    "chmod": lambda our, root: our.chmod(f"{root}/none", 0o600),
+    "truncate": lambda our, root: our.truncate(root, 0),
+    "utime": lambda our, root: our.utime(f"{root}/none"),
+    "statvfs": lambda our, root: our.statvfs(f"{root}/none"),
+    "getxattr": lambda our, root: our.getxattr(root, "user.none"),
+    "setxattr": lambda our, root: our.setxattr(root, "none", memoryview(b"value")),
+    "fsync": lambda our, root: our.fsync((1 << 30) + 99999),
+    "dup": lambda our, root: our.dup((1 << 30) + 99999),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+@pytest.mark.parametrize("our", [os, directfuse], ids=["os", "directfuse"])
+def test_an_error_keeps_nothing_alive_that_its_callers_had(our, name, mem, tmp_path):
+    """As a cycle of itself, its traceback and a frame would, until the garbage is collected."""
+    root = tmp_path if our is os else mem
+    gc.disable()
+    try:
+        assert seen_after(lambda: FAILING[name](our, root))() is None
+    finally:
+        gc.enable()
+
+
+def test_an_error_that_is_kept_does_not_hold_a_buffer(mem, opened):
+    fd = opened(f"{mem}/f")
+    data = bytearray(8)
+    with pytest.raises(OSError) as kept:
+        directfuse.setxattr(f"{mem}/f", "none", data)
+    with pytest.raises(OSError) as kept_too:
+        directfuse.ioctl(fd, 0x4004_1234, data)
+    data.append(0)  # BufferError, if somebody had it
+    del kept, kept_too
 
 
 @pytest.mark.parametrize("name", CALLS)
