@@ -127,6 +127,9 @@ struct df_request {
     int path_slot; /* index of the path among the signature's arguments */
     bool not_ours;
     PyObject *(*try_ours)(struct df_request *request);
+    /* What os gave for the path by which a walk left a mount, under the caller's own path: takes
+     * `result` over. NULL: it tells no path. */
+    PyObject *(*rename)(struct df_request *request, PyObject *result);
 };
 PyObject *df_os_by_path(struct df_request *request);
 

@@ -258,6 +258,28 @@ static PyObject *try_open_file(struct df_request *request)
     return request->not_ours ? NULL : df_error_raise(fd, file->path.object, NULL);
 }
 
+/* What has the name: below a text file its buffer, below that the raw file. */
+static PyObject *layer_below(PyObject *file, const char *attribute)
+{
+    PyObject *below = PyObject_GetAttrString(file, attribute);
+    if (!below)
+        PyErr_Clear(); /* it is the lowest */
+    PyObject *layer = below ? below : Py_NewRef(file);
+    Py_DECREF(file);
+    return layer;
+}
+
+/* A real file to which the path led keeps the name that it was opened by. */
+static PyObject *name_as_given(struct df_request *request, PyObject *result)
+{
+    PyObject *raw = layer_below(layer_below(Py_NewRef(result), "buffer"), "raw");
+    PyObject *name = ((struct file_request *)request)->path.object;
+    if (PyObject_SetAttr(raw, df_fast.name, name) < 0)
+        Py_CLEAR(result);
+    Py_DECREF(raw);
+    return result;
+}
+
 static PyObject *open_path(struct file_request *file)
 {
     if (!file->closefd)
@@ -359,7 +381,9 @@ static PyObject *fast_open_file(PyObject *module, PyObject *const *values, Py_ss
 {
     (void)module;
     struct file_request file = {
-        .request = {.args = {&open_signature, values, count, names}, .try_ours = try_open_file},
+        .request = {.args = {&open_signature, values, count, names},
+                    .try_ours = try_open_file,
+                    .rename = name_as_given},
         .buffering = -1,
         .closefd = true,
     };

@@ -103,7 +103,7 @@ static void name_in_error(PyObject *path)
     PyErr_Restore(type, value, traceback);
 }
 
-static PyObject *call_with_path(const struct df_request *request, const char *text)
+static PyObject *call_with_path(struct df_request *request, const char *text)
 {
     PyObject *values[DF_ARGS_MAX];
     struct df_args args = request->args;
@@ -121,7 +121,7 @@ static PyObject *call_with_path(const struct df_request *request, const char *te
     Py_DECREF(path);
     if (!result)
         name_in_error(given);
-    return result;
+    return result && request->rename ? request->rename(request, result) : result;
 }
 
 /* The errno of the exception that is set, or 0. */

@@ -206,6 +206,7 @@ static PyObject *fast_listdir(PyObject *module, PyObject *const *values, Py_ssiz
 
 struct scan {
     PyObject_HEAD struct df_reader reader;
+    PyObject *real;      /* the iterator of os.scandir that is read in its place, or NULL */
     PyObject *directory; /* path given, NULL for a descriptor */
     int given_fd;        /* the descriptor given, or -1 */
     bool as_bytes;
@@ -221,20 +222,37 @@ static int refuse_busy(const struct scan *scan)
     return -1;
 }
 
-static PyObject *scan_directory(struct directory_request *directory, int fd)
+static struct scan *new_scan(const struct directory_request *directory)
 {
     allocfunc allocate = (allocfunc)PyType_GetSlot(df_fast.scan, Py_tp_alloc);
     struct scan *scan = (struct scan *)allocate(df_fast.scan, 0);
-    if (!scan) {
-        df_open_close(fd);
+    if (!scan)
         return NULL;
-    }
     scan->reader.fd = -1;
     scan->given_fd = directory->given_fd;
     scan->directory = Py_XNewRef(directory->path.object);
     scan->as_bytes = scan->directory && PyBytes_Check(scan->directory);
-    if (open_reader(&scan->reader, fd) < 0)
+    return scan;
+}
+
+static PyObject *scan_directory(struct directory_request *directory, int fd)
+{
+    struct scan *scan = new_scan(directory);
+    if (!scan)
+        df_open_close(fd);
+    else if (open_reader(&scan->reader, fd) < 0)
         Py_CLEAR(scan);
+    return (PyObject *)scan;
+}
+
+/* A real directory to which the path led: its entries are found by that path. */
+static PyObject *scan_real(struct df_request *request, PyObject *iterator)
+{
+    struct scan *scan = new_scan((struct directory_request *)request);
+    if (scan)
+        scan->real = iterator;
+    else
+        Py_DECREF(iterator);
     return (PyObject *)scan;
 }
 
@@ -243,9 +261,21 @@ static PyObject *scan_iter(PyObject *self)
     return Py_NewRef(self);
 }
 
+static void close_real(struct scan *scan)
+{
+    PyObject *real = scan->real;
+    scan->real = NULL;
+    PyObject *done = real ? PyObject_CallMethod(real, "close", NULL) : NULL;
+    if (real && !done)
+        PyErr_WriteUnraisable(real);
+    Py_XDECREF(done);
+    Py_XDECREF(real);
+}
+
 /* Others find it closed from the first moment on. */
 static void close_scan(struct scan *scan)
 {
+    close_real(scan);
     struct df_reader reader = scan->reader;
     scan->reader = (struct df_reader){.fd = -1};
     if (reader.fd >= 0 && scan->given_fd >= 0)
@@ -253,10 +283,22 @@ static void close_scan(struct scan *scan)
     close_reader(&reader);
 }
 
+static PyObject *next_of_real(struct scan *scan)
+{
+    PyObject *real = Py_NewRef(scan->real); /* another thread may close the scan meanwhile */
+    PyObject *theirs = PyIter_Next(real);
+    PyObject *entry = theirs ? df_dir_entry_of_real(scan->directory, scan->as_bytes, theirs) : NULL;
+    Py_XDECREF(theirs);
+    Py_DECREF(real);
+    return entry;
+}
+
 static PyObject *scan_next(PyObject *self)
 {
     struct scan *scan = (struct scan *)self;
     ssize_t error;
+    if (scan->real)
+        return next_of_real(scan);
     if (refuse_busy(scan) < 0 || scan->reader.fd < 0)
         return NULL;
     scan->busy = true;
@@ -304,6 +346,7 @@ static void scan_finalize(PyObject *self)
     struct scan *scan = (struct scan *)self;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
+    Py_CLEAR(scan->real); /* it warns of itself */
     if (scan->reader.fd >= 0 &&
         PyErr_ResourceWarning(self, 1, "unclosed scandir iterator %R", self) < 0)
         PyErr_WriteUnraisable(self);
@@ -350,7 +393,9 @@ static PyObject *fast_scandir(PyObject *module, PyObject *const *values, Py_ssiz
 {
     (void)module;
     struct directory_request directory = {
-        .request = {.args = {&scandir_signature, values, count, names}, .try_ours = try_directory},
+        .request = {.args = {&scandir_signature, values, count, names},
+                    .try_ours = try_directory,
+                    .rename = scan_real},
         .given_fd = -1,
         .use = scan_directory,
     };

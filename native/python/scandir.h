@@ -23,4 +23,7 @@ struct df_reader {
 PyObject *df_dir_entry_new(PyObject *directory, int dirfd, bool as_bytes,
                            const struct dirent64 *record);
 
+/* That of an os.DirEntry, under the path of another way to its directory. */
+PyObject *df_dir_entry_of_real(PyObject *directory, bool as_bytes, PyObject *entry);
+
 #endif

@@ -45,6 +45,7 @@ def place(mem, fill, opened):
     directfuse.mkdir(f"{mem}/d")
     directfuse.symlink("f", f"{mem}/l")
     directfuse.symlink("/dev/null", f"{mem}/out")
+    directfuse.symlink("/", f"{mem}/top")
     directfuse.setxattr(f"{mem}/f", "user.a", b"v")
     return mem, opened(f"{mem}/f", os.O_RDWR)
 
@@ -90,6 +91,7 @@ CALLS = {
     "open that fails": lambda m, fd: failing(lambda: directfuse.open(f"{m}/none")),
     "open of a directory": lambda m, fd: failing(lambda: directfuse.open(m)),
     "open in no language": lambda m, fd: failing(lambda: directfuse.open(f"{m}/f", newline="x")),
+    "open that leaves": lambda m, fd: with_open(f"{m}/out"),
     "open outside": lambda m, fd: with_open("/dev/null"),
     "open by an opener": lambda m, fd: with_open(
         f"{m}/f", opener=lambda name, flags: directfuse.os_open(name, flags)
@@ -102,6 +104,9 @@ CALLS = {
     "listdir that fails": lambda m, fd: failing(lambda: directfuse.listdir(f"{m}/f")),
     "scandir": lambda m, fd: [
         (entry.path, entry.stat(), entry.is_dir(), repr(entry)) for entry in directfuse.scandir(m)
+    ],
+    "scandir that leaves": lambda m, fd: [
+        (entry.path, entry.is_dir()) for entry in directfuse.scandir(f"{m}/top")
     ],
     "walk": lambda m, fd: [*directfuse.walk(m)],
     "fwalk": lambda m, fd: [*directfuse.fwalk(m)],

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pathlib
 
 import pytest
 
@@ -37,6 +38,40 @@ def test_reading_through_a_link_out(out, real):
     assert fd < 1 << 30 and directfuse.read(fd, 9) == b"real"
     directfuse.close(fd)
     assert directfuse.stat(os.fsencode(f"{out}/file")).st_size == 4
+
+
+@pytest.mark.parametrize("kind", [str, os.fsencode, pathlib.Path])
+def test_what_a_link_leads_out_to_has_the_path_of_the_caller(kind, out, real, tmp_path):
+    """As behind a link of the kernel's."""
+    os.symlink(real, tmp_path / "link")
+
+    def seen(our, open_, top):
+        with our.scandir(kind(top)) as entries:
+            found = sorted(
+                (os.fspath(entry), entry.name, entry.is_dir(), entry.stat(), entry.inode())
+                for entry in entries
+            )
+        names = []
+        for mode, buffering in (("r", -1), ("rb", -1), ("rb", 0), ("r+b", -1)):
+            with open_(kind(f"{top}/file"), mode, buffering) as file:
+                names.append(file.name)
+        return found, names
+
+    theirs = repr(seen(os, open, f"{tmp_path}/link"))
+    assert repr(seen(directfuse, directfuse.open, out)).replace(out, f"{tmp_path}/link") == theirs
+
+
+def test_a_scan_outside_ends_as_one_of_os(out):
+    scan = directfuse.scandir(out)
+    assert next(scan).path.startswith(out)
+    scan.close()
+    assert [*scan] == []
+    with pytest.raises(NotADirectoryError) as caught:
+        directfuse.scandir(f"{out}/file")
+    assert caught.value.filename == f"{out}/file"
+    scan = directfuse.scandir(out)
+    with pytest.warns(ResourceWarning, match="unclosed scandir iterator"):
+        del scan
 
 
 def test_the_link_itself_is_ours(out, root, real):
