@@ -168,10 +168,14 @@ class DirectFuseFileSystem(AbstractFileSystem):
         autocommit: bool = True,
         cache_options: Any = None,
         cache_type: Any = None,
+        default_cache: Any = None,
         size: int | None = None,
         **options: Any,
     ) -> Any:
-        """A buffered file of io. Of fsspec's own caches none is used: memory is near already."""
+        """A buffered file of io. Of fsspec's own caches none is used: memory is near already.
+
+        default_cache is dask's word for cache_type.
+        """
         if options:
             raise TypeError(f"directfuse knows no option {', '.join(sorted(options))} of open()")
         if self.auto_mkdir and "r" not in mode:

@@ -100,6 +100,19 @@ def test_the_real_file_system_too(fs, tmp_path):
 # ---- contents ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "hints", [{"cache_type": "none"}, {"default_cache": "none"}, {"cache_options": {"x": 1}}]
+)
+@pytest.mark.parametrize("protocol", ["file", "directfuse"])
+def test_words_about_caches_are_taken(protocol, hints, memory, tmp_path):
+    """dask's read_parquet says default_cache where it looks at statistics."""
+    root = tmp_path if protocol == "file" else memory
+    there = fsspec.filesystem(protocol)
+    there.pipe(f"{root}/x", b"data")
+    with there.open(f"{root}/x", **hints) as file:
+        assert file.read() == b"data"
+
+
 def test_cat_file_and_ranges(fs, memory):
     path = f"{memory}/f"
     fs.pipe(path, b"0123456789")
