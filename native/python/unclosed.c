@@ -88,9 +88,16 @@ static bool list_ignores(PyObject *list)
     return ignores;
 }
 
+/* The modules of an interpreter that ends go before the last files, and who asks for them then ends
+ * the process. Only of the main one it can be seen. */
+static bool has_modules(void)
+{
+    return Py_IsInitialized() && PyInterpreterState_GetID(PyInterpreterState_Get()) == 0;
+}
+
 bool df_unclosed_is_ignored(void)
 {
-    PyObject *modules = filters_are_all ? PyImport_GetModuleDict() : NULL;
+    PyObject *modules = filters_are_all && has_modules() ? PyImport_GetModuleDict() : NULL;
     PyObject *module = modules ? PyDict_GetItemWithError(modules, warnings) : NULL;
     bool real = module && PyModule_CheckExact(module);
     PyObject *list = real ? PyDict_GetItemWithError(PyModule_GetDict(module), filters) : NULL;

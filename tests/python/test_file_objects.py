@@ -398,6 +398,32 @@ def test_warnings_as_errors_do_not_leak(path, root):
     directfuse.unmount(root)
 
 
+@pytest.mark.parametrize("mode", ["r", "w", "rb", "wb"])
+@pytest.mark.parametrize("our", ["open", "directfuse.open"])
+@pytest.mark.parametrize("interpreter", ["main", "another"])
+def test_a_file_may_outlive_the_modules(our, mode, interpreter, script, tmp_path):
+    """What is in `sys` and has a method keeps the globals of a program to the very end."""
+    program = f"""
+        import sys, directfuse
+        class Kept:
+            def method(self): pass
+        sys.kept = Kept()
+        directfuse.mount(["memfs", {str(tmp_path / "m")!r}])
+        path = {str(tmp_path if our == "open" else tmp_path / "m")!r} + "/f"
+        {our}(path, "wb").close()
+        file = {our}(path, {mode!r})
+    """
+    if interpreter == "another":
+        pytest.importorskip("_xxsubinterpreters", reason="Python has it up to 3.12")
+        program = f"""
+            import _xxsubinterpreters as interpreters, textwrap
+            other = interpreters.create()
+            interpreters.run_string(other, textwrap.dedent({program!r}))
+            interpreters.destroy(other)
+        """
+    assert script(program) == ""
+
+
 def test_attributes_can_be_added(path):
     with directfuse.open(path, "wb", 0) as file:
         file.extra = 5
