@@ -53,8 +53,8 @@ def dup2(fd: int, fd2: int, inheritable: bool = True) -> int:
     if not is_ours(fd) and not is_ours(fd2):
         return os.dup2(fd, fd2, inheritable)
     fd, fd2 = index(fd), index(fd2)
-    if fd == fd2:  # dup2(2): nothing to do, but fd must be open
-        checked(until_done(lambda: lib.df_call_fcntl(fd, _fcntl.F_GETFD, 0)))
+    fcntl(fd, _fcntl.F_GETFD)  # dup2(2): first of all it must be open
+    if fd == fd2:
         return fd2
     flags = 0 if inheritable else os.O_CLOEXEC
     return _mixed(until_done(lambda: lib.df_call_dup3(fd, fd2, flags)))

@@ -13,6 +13,7 @@ import fcntl
 import functools
 import io
 import os
+import stat
 import sys
 import threading
 import types
@@ -273,6 +274,8 @@ def _chdir(path: Any) -> None:
 @functools.wraps(os.fchdir)
 def _fchdir(fd: int) -> None:
     if is_ours(fd):
+        if not stat.S_ISDIR(directfuse.fstat(index(fd)).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         raise _refuse("a mount cannot be the working directory", fd)
     _real.os.fchdir(fd)
 
@@ -308,7 +311,9 @@ def _get_inheritable(fd: int, /) -> bool:
 def _set_inheritable(fd: int, inheritable: bool, /) -> None:
     if not is_ours(fd):
         _real.os.set_inheritable(fd, inheritable)
-    elif inheritable:
+        return
+    directfuse.fcntl(index(fd), fcntl.F_GETFD)  # it is open
+    if inheritable:
         raise _refuse("no other program can inherit the descriptor", fd)
 
 

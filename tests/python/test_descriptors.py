@@ -183,6 +183,8 @@ def test_dup_shares_the_position(fd, opened):
     assert directfuse.read(target, 1) == b"7"
     directfuse.close(target)
     assert code_of(directfuse.dup2, fd, 1) == errno.EXDEV
+    for closed, target in ((other, 1), (other, fd), (9999, fd)):
+        assert code_of(directfuse.dup2, closed, target) == errno.EBADF
     assert directfuse.dup2(fd, fd) == fd
 
 

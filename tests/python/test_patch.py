@@ -2,6 +2,7 @@
 
 import builtins
 import collections.abc
+import errno
 import fcntl
 import glob
 import inspect
@@ -247,6 +248,20 @@ def test_the_working_directory(top, tmp_path):
         os.chdir(tmp_path / "none")
     with pytest.raises(TypeError):
         os.chdir(None)
+
+
+@pytest.mark.parametrize("place", ["plain", "mount"])
+def test_what_is_no_open_directory_is_none_before_anything_else(place, top, tmp_path):
+    fd = os.open(f"{tmp_path if place == 'plain' else top}/x", os.O_RDWR | os.O_CREAT)
+    with pytest.raises(NotADirectoryError):
+        os.fchdir(fd)
+    os.close(fd)
+    calls = (os.fchdir, os.get_inheritable, os.get_blocking)
+    calls += tuple(lambda fd, to=to: os.set_inheritable(fd, to) for to in (True, False))
+    for call in calls:
+        with pytest.raises(OSError) as caught:
+            call(fd)
+        assert caught.value.errno == errno.EBADF
 
 
 def test_locks_are_tested(top, tmp_path):
