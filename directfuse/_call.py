@@ -182,7 +182,7 @@ def _there(path: Any, left: bytes | None) -> Any:
     """The path to give to the kernel: where the walk left a mount, or the caller's own."""
     if left is None:
         return path
-    return left if isinstance(path, bytes) else os.fsdecode(left)
+    return left if isinstance(os.fspath(path), bytes) else os.fsdecode(left)
 
 
 def by_path(

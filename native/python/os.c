@@ -64,12 +64,16 @@ PyObject *df_os_call(const struct df_args *args)
 
 /* ---- calls by path ---- */
 
-/* The path that a walk left a mount by, as str, or as bytes when the caller's path is bytes. */
+/* The path that a walk left a mount by, as str, or as bytes when the caller's path is bytes, or an
+ * os.PathLike of bytes. */
 static PyObject *left_path(const char *text, PyObject *given)
 {
-    if (PyBytes_Check(given))
-        return PyBytes_FromString(text);
-    return PyUnicode_DecodeFSDefault(text);
+    PyObject *path = PyOS_FSPath(given);
+    if (!path)
+        return NULL;
+    bool as_bytes = PyBytes_Check(path);
+    Py_DECREF(path);
+    return as_bytes ? PyBytes_FromString(text) : PyUnicode_DecodeFSDefault(text);
 }
 
 /* Where the path is among args->values, or -1: it was not given. */

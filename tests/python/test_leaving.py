@@ -74,6 +74,31 @@ def test_a_scan_outside_ends_as_one_of_os(out):
         del scan
 
 
+class OfBytes:
+    """An os.PathLike of bytes."""
+
+    def __init__(self, path):
+        self.path = os.fsencode(path)
+
+    def __fspath__(self):
+        return self.path
+
+
+@pytest.mark.parametrize("kind", [str, os.fsencode, pathlib.Path, OfBytes])
+def test_names_outside_are_of_the_kind_of_the_path(kind, out, real):
+    os.symlink("file", f"{real}/link")
+
+    def seen(our, top):
+        names = sorted(our.listdir(kind(top)))
+        return (
+            names,
+            sorted(e.name for e in our.scandir(kind(top))),
+            our.readlink(kind(top + "/link")),
+        )
+
+    assert seen(directfuse, out) == seen(os, real)
+
+
 def test_the_link_itself_is_ours(out, root, real):
     assert directfuse.readlink(out) == real
     assert directfuse.lstat(out).st_dev == directfuse.stat(root).st_dev
