@@ -31,7 +31,8 @@
  * may have become another file's. Whoever may open the file may read the bytes: permission was
  * checked at open, as for the kernel's page cache.
  *
- * Only the server writes; a client that is killed while it reads has changed nothing.
+ * Only the server writes, but for df_content.copied and by, by which nothing is believed; a client
+ * that is killed while it reads has changed nothing.
  */
 #ifndef DF_CHANNEL_FRAMES_H
 #define DF_CHANNEL_FRAMES_H
@@ -49,6 +50,8 @@ struct df_content {
     _Atomic uint64_t id;      /* 0: free */
     _Atomic uint64_t written; /* counts writes that have begun */
     _Atomic uint64_t until;   /* ticks (df_sys_ticks()); UINT64_MAX: for ever. Read before id */
+    _Atomic uint64_t copied;  /* by clients: which bytes one of them has copied to its memory, */
+    _Atomic uint64_t by;      /* and the handle of the open file that it did so by */
 };
 
 struct df_frame {

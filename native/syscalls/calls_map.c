@@ -1,12 +1,14 @@
 /*
  * calls_map.c - mmap, munmap, msync, mremap, remap_file_pages.
  *
- * A private mapping of a small file is anonymous memory, filled at once. Any other is the kernel's
- * mapping of the data file, which has the file's bytes, or will have them (shadow_map.c, map.h).
+ * A private mapping of a small file is anonymous memory, filled at once, but for one that is made
+ * again to be read only. Any other is the kernel's mapping of the data file, which has the file's
+ * bytes, or will have them (shadow_map.c, map.h).
  */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "core/calls.h"
 #include "core/fd.h"
@@ -17,6 +19,7 @@
 #include "syscalls/map_library.h"
 #include "syscalls/shadow.h"
 #include "syscalls/shadow_fill.h"
+#include "syscalls/shadow_kept.h"
 
 #define PAGE        4096ul
 #define PROTECTIONS (PROT_READ | PROT_WRITE | PROT_EXEC) /* other bits mmap(2) does not look at */
@@ -349,10 +352,38 @@ static bool is_small(const struct request *r)
     return r->length <= (size_t)DFI_SHADOW_WHOLE || r->prot & PROT_EXEC;
 }
 
+/* A large one would be brought by chunks, each by a fault. */
+static bool is_file_small(struct dfi_files *files, const struct request *r)
+{
+    struct df_trip trip = dfi_trip_of(files);
+    struct df_trip_where where = {.base = r->handle, .name = ""};
+    struct stat st;
+
+    return df_trip_getattr(&trip, &where, &st) == 0 && st.st_size <= DFI_SHADOW_WHOLE;
+}
+
+/* Git maps its packs and its index so, in each of its processes. The first time costs less as a
+ * copy, and is the only one of most files. */
+static bool is_worth_keeping(struct dfi_files *files, const struct request *r,
+                             const struct df_ofd *ofd)
+{
+    return r->prot == PROT_READ && r->length >= (size_t)DFI_KEPT_LEAST &&
+           !dfi_map_may_be_library(r->flags, r->offset) && dfi_kept_again(files, ofd, r->handle) &&
+           is_file_small(files, r);
+}
+
+/* Where there is no room for a data file there may be memory for a copy. */
+static long map_small(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
+{
+    long at = is_worth_keeping(files, r, ofd) ? map_file(files, r, ofd) : -ENOMEM;
+
+    return IS_ERROR(at) ? map_private(files, r) : at;
+}
+
 static long map_it(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
 {
     if ((r->flags & MAP_TYPE) == MAP_PRIVATE && is_small(r))
-        return map_private(files, r);
+        return map_small(files, r, ofd);
     return map_file(files, r, ofd);
 }
 

@@ -31,16 +31,26 @@ static bool is_written_to(const struct dfi_files *files, const struct df_ofd *of
     return false;
 }
 
-static struct dfi_kept now(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle)
+/* What is known of the file's bytes; NULL: nothing. */
+static struct df_content *content_of(const struct dfi_files *files, const struct df_ofd *ofd)
 {
     const struct df_segment *segment = files->link.segment;
     uint32_t content = atomic_load_explicit(&ofd->content, memory_order_acquire);
-    struct dfi_kept kept = {0};
 
     if (segment->frames_size == 0 || content == 0 || content >= DF_CONTENT_COUNT)
+        return NULL;
+    return df_content_number(df_frames_of(segment), content);
+}
+
+static struct dfi_kept now(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle)
+{
+    const struct df_content *content = content_of(files, ofd);
+    struct dfi_kept kept = {0};
+
+    if (!content)
         return kept;
-    kept.written = atomic_load(&df_content_number(df_frames_of(segment), content)->written);
-    kept.id = df_content_id_of(segment, ofd, handle);
+    kept.written = atomic_load(&content->written);
+    kept.id = df_content_id_of(files->link.segment, ofd, handle);
     return kept;
 }
 
@@ -52,6 +62,24 @@ struct dfi_kept dfi_kept_now(const struct dfi_files *files, const struct df_ofd 
     if (kept.id != 0 && is_written_to(files, ofd)) /* a write may have been counted already */
         kept.id = 0;
     return kept;
+}
+
+/* Two pairs that give the same number do no harm. By the same open file nothing is said of the
+ * next: where opens end caches, it has other bytes. */
+bool dfi_kept_again(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle)
+{
+    struct df_content *content = content_of(files, ofd);
+    struct dfi_kept kept = now(files, ofd, handle);
+    uint64_t bytes = kept.id * UINT64_C(0x9e3779b97f4a7c15) ^ kept.written;
+
+    if (!content || kept.id == 0)
+        return false;
+    if (atomic_exchange_explicit(&content->copied, bytes, memory_order_relaxed) != bytes) {
+        atomic_store_explicit(&content->by, handle, memory_order_relaxed);
+        return false;
+    }
+    return atomic_load_explicit(&content->by, memory_order_relaxed) != handle &&
+           !is_written_to(files, ofd);
 }
 
 bool dfi_kept_holds(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,

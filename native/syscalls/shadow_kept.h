@@ -10,7 +10,7 @@
  * any more, whoever it was. Names that lead nowhere any more, and more than there is room for, the
  * server removes (server/mapped.c).
  *
- * All under the lock of the run, but for dfi_kept_drop().
+ * All under the lock of the run, but for dfi_kept_again() and dfi_kept_drop().
  */
 #ifndef DF_SYSCALLS_SHADOW_KEPT_H
 #define DF_SYSCALLS_SHADOW_KEPT_H
@@ -27,6 +27,10 @@ struct dfi_kept {
 
 struct dfi_kept dfi_kept_now(const struct dfi_files *files, const struct df_ofd *ofd,
                              uint64_t handle);
+
+/* Whether some program of the run has asked this before, of the same bytes by another open file,
+ * and what is made of them would be kept. Who asks is about to copy them. */
+bool dfi_kept_again(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle);
 
 /* No byte of it has changed since. */
 bool dfi_kept_holds(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,

@@ -38,7 +38,9 @@ def test_what_cannot_be_stored_in_is_not_written_back(plain, mounted, tmp_path, 
     assert mounted(*words, str(tmp_path / "source"), str(size)).seen() == wanted.seen()
 
 
-SIZES = pytest.mark.parametrize("size", [1 << 20, 20 << 20], ids=["small", "large"])
+SIZES = pytest.mark.parametrize(
+    "size", [str(1 << 20), f"p{1 << 20}", str(20 << 20)], ids=["small", "private", "large"]
+)
 
 
 @SIZES
@@ -64,7 +66,7 @@ def test_a_file_is_mapped_again_as_it_is_then(plain, mounted, tmp_path, monkeypa
         (tmp_path / "source").mkdir()
         mounted.file_system = f"passthrough {tmp_path / 'source'}"
         changes += ["elsewhere", "none"]
-    command = [sys.executable, "-S", PROGRAMS / "remapped.py", str(size), *changes]
+    command = [sys.executable, "-S", PROGRAMS / "remapped.py", size, *changes]
     wanted = plain(*command)
     assert wanted.seen()[::2] == (0, b"") and wanted.out.count(b"True\n") == len(changes) + 1
     if backend == "passthrough":
@@ -72,13 +74,22 @@ def test_a_file_is_mapped_again_as_it_is_then(plain, mounted, tmp_path, monkeypa
     assert mounted(*command).seen() == wanted.seen()
 
 
-def test_a_file_that_is_mapped_again_is_not_read_again(mounted):
-    """A small one is, for its private mapping: that is a copy."""
-    words = sys.executable, "-S", PROGRAMS / "remapped.py", str(20 << 20)
+@SIZES
+def test_a_file_that_is_mapped_again_is_not_read_again(mounted, size):
+    """A small one that is mapped privately is read twice: the first time it is a copy."""
+    words = sys.executable, "-S", PROGRAMS / "remapped.py", size
     once, often = (mounted(*words, *["none"] * times) for times in (1, 6))
     assert once.status == often.status == 0
     asked = [outcome.events["trips"] + outcome.events["hits"] for outcome in (once, often)]
     assert asked[1] - asked[0] < 5 * 20
+
+
+def test_memory_that_is_mapped_once_more_is_the_files(plain, mounted, compiled):
+    """Until the program stores there, though it is private; see once_more.c."""
+    program = compiled("once_more")
+    wanted = plain(program)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(program).seen() == wanted.seen()
 
 
 def test_what_is_appended_while_a_file_is_mapped(plain, mounted, compiled):

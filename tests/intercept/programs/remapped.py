@@ -1,5 +1,7 @@
 """Maps files again and again, each time in a process of its own: remapped.py SIZE [CHANGE...].
 
+A SIZE that begins with "p" is that of a file that is mapped privately only.
+
 Each CHANGE is made between two mappings, by a process of its own, too: none, write, same (by writes
 of the same bytes), append, truncate, again (another file of that name), stored (through memory),
 killed (stored, and killed), elsewhere (in the directory DIRECTFUSE_SOURCE, if that is set).
@@ -12,7 +14,8 @@ import os
 import signal
 import sys
 
-SIZE = int(sys.argv[1])
+SIZE = int(sys.argv[1].removeprefix("p"))
+SHARED = mmap.MAP_PRIVATE if sys.argv[1].startswith("p") else mmap.MAP_SHARED
 
 
 def child(function, *args):
@@ -30,7 +33,7 @@ def fill(path, first):
 
 def show(what):
     fd = os.open("f", os.O_RDONLY)
-    with mmap.mmap(fd, 0, mmap.MAP_SHARED, mmap.PROT_READ) as memory:
+    with mmap.mmap(fd, 0, SHARED, mmap.PROT_READ) as memory:
         with mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ) as other:
             digests = [hashlib.sha256(m).hexdigest()[:16] for m in (memory, other)]
             print(what, len(memory), digests[0], digests[0] == digests[1], flush=True)
