@@ -85,9 +85,17 @@ static struct memory *map(void)
     memory->running = 1;
     dfi_lock(&dfi_thread_lock);
     memory->thread.next = dfi_threads;
-    dfi_threads = &memory->thread;
+    __atomic_store_n(&dfi_threads, &memory->thread, __ATOMIC_RELEASE); /* gs.c looks without */
     dfi_unlock(&dfi_thread_lock);
     return memory;
+}
+
+/* As new, but in the list all the while: gs.c goes through it without the lock. */
+static void clear(struct dfi_thread *thread)
+{
+    const size_t behind = offsetof(struct dfi_thread, next) + sizeof thread->next;
+    memset(thread, 0, offsetof(struct dfi_thread, next));
+    memset((char *)thread + behind, 0, sizeof *thread - behind);
 }
 
 struct dfi_thread *dfi_thread_new(struct dfi_process *process)
@@ -99,15 +107,13 @@ struct dfi_thread *dfi_thread_new(struct dfi_process *process)
         return NULL;
     struct dfi_thread *thread = &memory->thread;
     dfi_lock(&dfi_thread_lock); /* it is in the list, and runs as far as others see */
-    struct dfi_thread *next = thread->next;
-    memset(thread, 0, sizeof *thread);
+    clear(thread);
     memset(&memory->pending, 0, sizeof memory->pending);
-    *thread = (struct dfi_thread){.self = thread,
-                                  .in_core = 1,
-                                  .frame = &memory->frame,
-                                  .process = process,
-                                  .pending = &memory->pending,
-                                  .next = next};
+    thread->self = thread;
+    thread->in_core = 1;
+    thread->frame = &memory->frame;
+    thread->process = process;
+    thread->pending = &memory->pending;
     dfi_unlock(&dfi_thread_lock);
     return thread;
 }
