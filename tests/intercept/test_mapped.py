@@ -43,7 +43,7 @@ SIZES = pytest.mark.parametrize(
 )
 
 
-@SIZES
+@pytest.mark.parametrize("size", [1 << 20, 20 << 20], ids=["small", "large"])
 def test_what_a_child_stored_that_was_killed_is_there_when_it_has_been_waited_for(
     plain, mounted, tmp_path, size
 ):
