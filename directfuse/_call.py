@@ -8,7 +8,7 @@ more. Ours is given as a raw call that is yet to be made, (function, *arguments)
 
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, TypeAlias, TypeVar
 
@@ -41,6 +41,8 @@ __all__ = [
 Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Raw: TypeAlias = tuple[Any, ...]
 """A raw call and its arguments."""
+Left: TypeAlias = Sequence[bytes | None]
+"""Where the walks of a call's paths have left a mount."""
 
 T = TypeVar("T")
 
@@ -202,17 +204,20 @@ def by_path(
     text = encode(path)
     if text is None:
         return real(path)
-    result, left, _ = attempt(0, *ours(text))
+
+    def outside(left: Left) -> T:
+        return _named(lambda: real(_there(path, left[0])), left, names or (os.fspath(path),))
+
+    result, *left = attempt(0, *ours(text))
     if result == NOT_OURS:
-        there = _there(path, left)
         try:
-            return real(there)
+            return outside(left)
         except OSError as error:
-            result = _again(ours(text), error)
-            if result == NOT_OURS:
-                if there is not path:
-                    _rename(error, names or (os.fspath(path),))
+            result, *left = _again(ours(text), error)
+            if result == NOT_OURS and not any(left):
                 raise
+        if result == NOT_OURS:
+            return outside(left)
     if result < 0:
         checked(result, *(names or (os.fspath(path),)))
     return done(result) if done else None  # type: ignore[return-value]
@@ -229,19 +234,34 @@ def by_paths(
     if first is None or second is None:
         real(source, target)
         return
+
+    def outside(left: Left) -> None:
+        there = _there(source, left[0]), _there(target, left[1])
+        _named(lambda: real(*there), left, (os.fspath(source), os.fspath(target)))
+
     result, *left = attempt(0, *ours(first, second))
     if result == NOT_OURS:
-        there = _there(source, left[0]), _there(target, left[1])
         try:
-            real(*there)
+            outside(left)
             return
         except OSError as error:
-            result = _again(ours(first, second), error)
-            if result == NOT_OURS:
-                if there != (source, target):
-                    _rename(error, (os.fspath(source), os.fspath(target)))
+            result, *left = _again(ours(first, second), error)
+            if result == NOT_OURS and not any(left):
                 raise
+        if result == NOT_OURS:
+            outside(left)
+            return
     checked(result, os.fspath(source), os.fspath(target))
+
+
+def _named(call: Callable[[], T], left: Left, names: tuple[object, ...]) -> T:
+    """The call; an OSError of it names paths as the caller gave them, where a walk left a mount."""
+    try:
+        return call()
+    except OSError as error:
+        if any(left):
+            _rename(error, names)
+        raise
 
 
 def _rename(error: OSError, names: tuple[object, ...]) -> None:
@@ -251,8 +271,9 @@ def _rename(error: OSError, names: tuple[object, ...]) -> None:
         error.filename2 = names[1]
 
 
-def _again(ours: Raw, error: OSError) -> int:
-    """Ours once more, where a real symlink may be what the kernel could not follow."""
+def _again(ours: Raw, error: OSError) -> tuple[int, bytes | None, bytes | None]:
+    """Ours once more, where a real symlink may be what the kernel could not follow: it may lead
+    into a mount, and from there out again."""
     if error.errno not in (errno.ENOENT, errno.ENOTDIR):
-        return NOT_OURS
-    return attempt(error.errno, *ours)[0]
+        return NOT_OURS, None, None
+    return attempt(error.errno, *ours)

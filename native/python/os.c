@@ -137,8 +137,15 @@ static int errno_of_exception(void)
     return PyErr_ExceptionMatches(PyExc_NotADirectoryError) ? ENOTDIR : ENOENT;
 }
 
-/* os has failed: a real symlink on the way may lead into a mount. */
-static PyObject *retry_ours(struct df_request *request, int error)
+/* Where the last walk of the request has left a mount; NULL: nowhere. */
+static const char *left_of(const struct df_request *request)
+{
+    return index_of_path(request) >= 0 ? df_left_path(0) : NULL;
+}
+
+/* os has failed: a real symlink on the way may lead into a mount, and from there out again: *left
+ * is set then. */
+static PyObject *retry_ours(struct df_request *request, int error, const char **left)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -147,9 +154,10 @@ static PyObject *retry_ours(struct df_request *request, int error)
     if (df_retry_begin(error)) {
         request->not_ours = false;
         result = request->try_ours(request);
+        *left = !result && request->not_ours ? left_of(request) : NULL;
         df_retry_end();
     }
-    if (!result && request->not_ours) {
+    if (!result && request->not_ours && !*left) {
         PyErr_Restore(type, value, traceback);
         return NULL;
     }
@@ -161,9 +169,12 @@ static PyObject *retry_ours(struct df_request *request, int error)
 
 PyObject *df_os_by_path(struct df_request *request)
 {
-    const char *left = df_left_path(0);
-    bool leaves = left && index_of_path(request) >= 0;
-    PyObject *result = leaves ? call_with_path(request, left) : df_os_call(&request->args);
+    const char *left = left_of(request);
+    PyObject *result = left ? call_with_path(request, left) : df_os_call(&request->args);
     int error = result ? 0 : errno_of_exception();
-    return error ? retry_ours(request, error) : result;
+    if (!error)
+        return result;
+    left = NULL;
+    result = retry_ours(request, error, &left);
+    return left ? call_with_path(request, left) : result;
 }

@@ -334,10 +334,11 @@ static PyObject *access_elsewhere(struct df_request *request)
         return answer;
     PyObject *ours = request->try_ours(request);
     df_retry_end();
-    if (!ours && request->not_ours)
+    bool outside = !ours && request->not_ours;
+    if (outside && !df_left_path(0))
         return answer;
     Py_DECREF(answer);
-    return ours;
+    return outside ? df_os_by_path(request) : ours;
 }
 
 static struct df_signature access_signature = {

@@ -74,6 +74,39 @@ def test_a_scan_outside_ends_as_one_of_os(out):
         del scan
 
 
+@pytest.mark.parametrize("kind", [str, os.fsencode])
+def test_a_link_into_a_mount_may_lead_to_one_out_of_it(kind, out, root, real, tmp_path):
+    """And on: each way is taken as often as the path goes it."""
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    os.symlink(real, plain / "out")
+
+    def seen(our, open_, top, link):
+        os.symlink(top, f"{real}/{link}")
+        found = []
+        for path in (f"{real}/{link}/out/file", f"{top}/out/{link}/out/{link}/out/file"):
+            path = kind(path)
+            with open_(path, "rb") as file:
+                found.append((our.stat(path).st_size, file.read(), our.access(path, os.R_OK)))
+            our.chmod(path, 0o640)
+            our.truncate(path, 3)
+        for act in (our.listdir, our.rmdir, our.readlink, our.statvfs):
+            with pytest.raises(OSError) as caught:
+                act(kind(f"{real}/{link}/out/none"))
+            found.append((caught.value.errno, our.access(kind(f"{real}/{link}/out/none"), 0)))
+            assert caught.value.filename == kind(f"{real}/{link}/out/none")
+        return found
+
+    theirs = seen(os, open, plain, "to-plain")
+    os.truncate(f"{real}/file", 0)
+    with open(f"{real}/file", "wb") as file:
+        file.write(b"real")
+    assert seen(directfuse, directfuse.open, root, "to-mount") == theirs
+    os.mkdir(f"{real}/sub/below")
+    directfuse.rename(f"{real}/to-mount/out/sub/below", f"{real}/to-mount/out/moved")
+    assert os.path.isdir(f"{real}/moved")
+
+
 class OfBytes:
     """An os.PathLike of bytes."""
 
