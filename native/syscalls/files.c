@@ -254,6 +254,15 @@ static void flush_open(struct dfi_files *files, uint64_t handle, const struct df
         df_trip_flush(&trip, handle, files->caller.lock_owner, false);
 }
 
+/* Who maps such a file next, and finds it open still, is shown what was brought for us, not what
+ * others have made of it meanwhile. So nothing is left to be dropped later. */
+static void close_mapped(struct dfi_files *files)
+{
+    struct df_trip trip = dfi_trip_of(files);
+
+    df_trip_keep(&trip, NULL, 0, false);
+}
+
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.
  * But a FLUSH, and what was closed before, has to come before whoever waits for the process goes
  * on. */
@@ -277,6 +286,8 @@ void dfi_files_end(struct dfi_process *process)
         else
             dfi_fd_close(files, fd);
     }
+    if (process->threads <= 1 && dfi_maps_are_there(files) && files->link.client)
+        close_mapped(files);
     df_link_settle(&files->link);
     dfi_files_count_trips(&files->link);
 }

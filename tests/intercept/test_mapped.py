@@ -56,6 +56,15 @@ def test_what_a_child_stored_that_was_killed_is_there_when_it_has_been_waited_fo
     assert mounted(*words, str(tmp_path / "source"), str(size)).seen() == wanted.seen()
 
 
+def test_who_has_ended_does_not_show_others_what_it_had_mapped(plain, mounted, tmp_path):
+    """See outside.py."""
+    (tmp_path / "source").mkdir()
+    mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    words = [sys.executable, "-S", PROGRAMS / "outside.py"]
+    assert plain(*words, ".", "300").seen() == (0, b"wrong: 0\n", b"")
+    assert mounted(*words, str(tmp_path / "source"), "300").seen() == (0, b"wrong: 0\n", b"")
+
+
 @SIZES
 @pytest.mark.parametrize("backend", ["memfs", "passthrough"])
 def test_a_file_is_mapped_again_as_it_is_then(plain, mounted, tmp_path, monkeypatch, size, backend):

@@ -52,8 +52,6 @@ def write(path, text, at):
 
 
 def elsewhere():
-    """What is mapped does not show it: nobody has the file, when one who was killed is buried."""
-    child(lambda: os.kill(os.getpid(), signal.SIGKILL))
     (path,) = glob.glob(os.environ.get("DIRECTFUSE_SOURCE", ".") + "/**/f", recursive=True)
     write(path, b"elsewhere", 70000)
 
