@@ -212,8 +212,8 @@ def test_s3fs_keeps_what_it_was_given(tmp_path):
 
 
 def our_descriptors():
-    """Where this process's descriptors lead, but for those of earlier tests' errors, which the frames
-    of that test keep until they are collected."""
+    """Where this process's descriptors lead, but for those that an earlier test's error keeps until
+    it is collected."""
     gc.collect()
     links = []
     for number in os.listdir("/proc/self/fd"):
