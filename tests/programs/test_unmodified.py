@@ -5,7 +5,6 @@ own counters.
 """
 
 import errno
-import gc
 import os
 import re
 import select
@@ -15,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import Counter
 
 import pytest
 
@@ -186,7 +186,8 @@ def test_sshfs_writes_through_and_leaves_nothing(ssh, tmp_path):
     for client in clients:  # it sees its connection end, and ends
         assert select.select([client], [], [], 20)[0]
         os.close(client)
-    assert our_descriptors() == before
+    # Those of an earlier test's file system go when the last of its threads has ended.
+    assert not Counter(our_descriptors()) - Counter(before)
 
 
 def test_s3fs_keeps_what_it_was_given(tmp_path):
@@ -212,9 +213,7 @@ def test_s3fs_keeps_what_it_was_given(tmp_path):
 
 
 def our_descriptors():
-    """Where this process's descriptors lead, but for those that an earlier test's error keeps until
-    it is collected."""
-    gc.collect()
+    """Where this process's descriptors lead."""
     links = []
     for number in os.listdir("/proc/self/fd"):
         try:
