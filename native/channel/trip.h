@@ -161,9 +161,9 @@ int df_trip_drop(struct df_trip *trip, uint64_t file);
 /* The same without waiting for it; what the process asks for later comes after it. Nobody learns
  * its result. */
 void df_trip_drop_soon(struct df_trip *trip, uint64_t file);
-/* The files that it has, and no others; at most DF_PAYLOAD_SIZE / 8 of them. `executed`: after
- * execve, which has closed the others, as close(2) does, and ended all threads, whatever they were
- * at. 0. */
+/* The files that it has, and no others; at most DF_PAYLOAD_SIZE / 8 of them (NULL: none).
+ * `executed`: after execve, which has closed the others, as close(2) does, and ended all threads,
+ * whatever they were at. 0. */
 int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count, bool executed);
 /* Before fork: > 0, the client id of the child, or -errno. The child has the files that the parent
  * has at this moment. */

@@ -57,7 +57,8 @@ int df_trip_keep(struct df_trip *trip, const uint64_t files[], size_t count, boo
         return error;
     if (df_letter_room(&l, count * sizeof(files[0])) < count * sizeof(files[0]))
         return (int)df_letter_finish(&l, -ENOMEM);
-    df_sys_copy(l.area->payload, files, count * sizeof(files[0]));
+    if (count > 0)
+        df_sys_copy(l.area->payload, files, count * sizeof(files[0]));
     l.message->args.keep.size = count * sizeof(files[0]);
     l.message->args.keep.executed = executed;
     return (int)df_letter_send_and_finish(&l);
