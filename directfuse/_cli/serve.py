@@ -28,6 +28,7 @@ from directfuse._served import program_for
 __all__ = ["serve"]
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SEEN = 1.0  # seconds within which a signal has been seen
 _SIGNALS = 128  # a status from there on tells of a signal, one below of an error
 _UNTIL_KILLED = 2.0  # seconds that a server has which is told to end before it has mounted
 
@@ -192,6 +193,17 @@ def _end(server: subprocess.Popen[bytes], mounted: bool) -> None:
         return
 
 
+def _wait(server: subprocess.Popen[bytes]) -> int:
+    """As server.wait(), for which a signal that comes right before it begins has not come."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    try:
+        while (status := server.poll()) is None:
+            signal.sigtimedwait({signal.SIGCHLD}, _SEEN)
+        return status
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _run(
     program: list[str],
     argv: list[str],
@@ -209,7 +221,7 @@ def _run(
             mounted = wait_for_server(listener.getsockname(), server.pid)
         if mounted and background:
             background.begun()
-        status = server.wait()
+        status = _wait(server)
     except BaseException:  # Ctrl-C, SIGTERM: as for the server
         if server:
             _end(server, mounted)
