@@ -25,19 +25,21 @@ def stop_with(pid: int, number: int) -> None:
     if terminal is None:
         return
     try:
-        own, group = os.getpgrp(), os.getpgid(pid)
-        front = os.tcgetpgrp(terminal)
-        if number not in _OF_TERMINALS and front not in (own, group):
-            return
-        os.kill(os.getpid(), signal.SIGSTOP)
-        if front == group and os.tcgetpgrp(terminal) == own:
-            os.tcsetpgrp(terminal, group)
-        os.killpg(group, signal.SIGCONT)
-    except OSError:  # it was killed, or the terminal has gone
-        with suppress(OSError):
-            os.kill(pid, signal.SIGCONT)
+        with suppress(OSError):  # the command was killed, or the terminal has gone
+            own, group = os.getpgrp(), os.getpgid(pid)
+            front = os.tcgetpgrp(terminal)
+            if number in _OF_TERMINALS or front in (own, group):
+                os.kill(os.getpid(), signal.SIGSTOP)
+                _continue(group, terminal, front == group)
     finally:
         os.close(terminal)
+
+
+def _continue(group: int, terminal: int, at_front: bool) -> None:
+    with suppress(OSError):  # the terminal has gone
+        if at_front and os.tcgetpgrp(terminal) == os.getpgrp():
+            os.tcsetpgrp(terminal, group)
+    os.killpg(group, signal.SIGCONT)
 
 
 def _terminal() -> int | None:
