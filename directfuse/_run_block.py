@@ -138,12 +138,17 @@ class RunBlock:
 
 def openat2_is_free() -> bool:
     """Whether Linux has openat2(2), and no seccomp(2) filter of ours ends who calls it."""
-    return subprocess.run([_paths.loader(), "--openat2"], check=False).returncode == 0
+    return _loader_can("--openat2")
 
 
 def dispatch_is_there() -> bool:
     """Whether Linux has Syscall User Dispatch here, and no seccomp(2) filter forbids it."""
-    return subprocess.run([_paths.loader(), "--dispatch"], check=False).returncode == 0
+    return _loader_can("--dispatch")
+
+
+def _loader_can(what: str) -> bool:
+    """Tried by a process that does nothing else, for a filter may end it."""
+    return subprocess.run([_paths.loader(), what], check=False).returncode == 0
 
 
 def _lives(thread: int) -> bool:
