@@ -13,23 +13,12 @@ import pytest
 
 from directfuse._cli import doctor
 from directfuse._errors import limit_remedy
-from tests.cli.conftest import COMMAND, said_clearly
+
+from .conftest import COMMAND, said_clearly
+from .filters import forbidden, without_dispatch
 
 pytestmark = needs.run
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount over what is there")
-
-FORBID = """
-import ctypes, os, struct, sys
-code, numbers = int(sys.argv[1]), [int(word) for word in sys.argv[2].split(",")]
-libc = ctypes.CDLL(None)
-left = list(range(len(numbers) - 1, -1, -1))
-tests = [(0x15, jump + 1, 0, number) for jump, number in zip(left, numbers)]
-rows = [(0x20, 0, 0, 0), *tests, (6, 0, 0, 0x7FFF0000), (6, 0, 0, 0x50000 | code)]
-text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
-program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(text))
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
-os.execv(sys.argv[3], sys.argv[3:])
-"""
 
 STEPS = """
 import os, sys
@@ -49,8 +38,6 @@ print(tried(os.removexattr, "f", "user.a"), tried(os.removexattr, "f", "user.a")
 print(os.stat("f").st_uid == os.getuid(), sorted(os.listdir(".")))
 """
 
-EPERM, ENOSYS = 1, 38
-
 
 @pytest.fixture(params=["memfs", "passthrough"])
 def mounted(request, tmp_path):
@@ -61,15 +48,15 @@ def mounted(request, tmp_path):
     return [*COMMAND, "run", "-m", f"{request.param} {source}{point}", "--"], point
 
 
-@pytest.mark.parametrize("code", [EPERM, ENOSYS])
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
 @pytest.mark.parametrize(
     "numbers",
     [
-        pytest.param("439", id="faccessat2"),
-        pytest.param("452", id="fchmodat2"),
-        pytest.param("463,464,465,466", id="setxattrat and its like"),
-        pytest.param("122,123", id="setfsuid and setfsgid"),
-        pytest.param("437,332,436,334,326", id="openat2, statx and others"),
+        pytest.param((439,), id="faccessat2"),
+        pytest.param((452,), id="fchmodat2"),
+        pytest.param((463, 464, 465, 466), id="setxattrat and its like"),
+        pytest.param((122, 123), id="setfsuid and setfsgid"),
+        pytest.param((437, 332, 436, 334, 326), id="openat2, statx and others"),
     ],
 )
 def test_calls_that_a_filter_refuses(mounted, tmp_path, code, numbers):
@@ -77,7 +64,7 @@ def test_calls_that_a_filter_refuses(mounted, tmp_path, code, numbers):
     words, point = mounted
     plain = tmp_path / "plain"
     plain.mkdir()
-    forbid = [sys.executable, "-c", FORBID, str(code), numbers]
+    forbid = forbidden(*numbers, code=code)
     outcomes = [
         subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         for command in (
@@ -91,8 +78,7 @@ def test_calls_that_a_filter_refuses(mounted, tmp_path, code, numbers):
 
 def test_a_system_call_that_is_missing_is_named():
     """As in gVisor."""
-    forbid = [sys.executable, "-c", FORBID, str(ENOSYS), "434"]
-    words = [*forbid, *COMMAND, "run", "-m", "memfs /m", "--", "true"]
+    words = [*forbidden(434, code=errno.ENOSYS), *COMMAND, "run", "-m", "memfs /m", "--", "true"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 125 and said_clearly(done)
     assert "pidfd_open(2): Function not implemented: this kernel does not have it" in done.stderr
@@ -103,22 +89,9 @@ def test_a_job_without_processes_is_told_which_limit_that_may_be():
     assert "pids.max" in limit_remedy(errno.EAGAIN)
 
 
-NO_DISPATCH = """
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None)
-prctl, number, argument = 157, 0, 16
-rows = [(0x20, 0, 0, number), (0x15, 0, 3, prctl), (0x20, 0, 0, argument), (0x15, 0, 1, 59)]
-rows += [(6, 0, 0, 0x50016), (6, 0, 0, 0x7FFF0000)]  # EINVAL
-text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
-program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(text))
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
 def test_no_environment_where_nothing_could_enter_programs():
     """Else none would start from then on, not even `directfuse env --end`."""
-    words = [sys.executable, "-c", NO_DISPATCH, *COMMAND]
+    words = [*without_dispatch(), *COMMAND]
     run = [*words, "run", "-m", "memfs /m", "--", "stat", "-c", "%F", "/m"]
     assert subprocess.check_output(run, text=True, timeout=60) == "directory\n"
     env = [*words, "env", "-m", "memfs /m"]

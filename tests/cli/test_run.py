@@ -21,6 +21,7 @@ from directfuse import _paths
 from directfuse._cli.env import env
 
 from .conftest import COMMAND, said_clearly
+from .filters import forbidden
 
 pytestmark = needs.run
 
@@ -400,11 +401,9 @@ def test_the_status_is_the_commands_though_statistics_are_lost(memory, option):
 
 
 @pytest.mark.parametrize("call, number", [("memfd_create", 319), ("pidfd_open", 434)])
-def test_a_system_call_that_is_forbidden_is_named(tmp_path, call, number):
+def test_a_system_call_that_is_forbidden_is_named(call, number):
     """As by the seccomp profile of a container."""
-    script = tmp_path / "forbid.py"
-    script.write_text(FORBID)
-    words = [sys.executable, script, str(number), *COMMAND, "run", "-m", "memfs /m", "--", "true"]
+    words = [*forbidden(number), *COMMAND, "run", "-m", "memfs /m", "--", "true"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 125 and said_clearly(done)
     assert done.stderr.startswith(f"Error: {call}(2): Operation not permitted: a seccomp filter")
@@ -417,11 +416,9 @@ def test_a_system_call_that_is_forbidden_is_named(tmp_path, call, number):
         [*COMMAND, "run", "-m", "memfs /m", "--", "true"],
     ],
 )
-def test_threads_that_are_forbidden_are_no_shortage(tmp_path, command):
-    script = tmp_path / "forbid.py"
-    script.write_text(FORBID)
-    clone3 = "435"
-    command = [sys.executable, script, clone3, *command]
+def test_threads_that_are_forbidden_are_no_shortage(command):
+    clone3 = 435
+    command = [*forbidden(clone3), *command]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Operation not permitted (a seccomp filter forbids it, perhaps)" in done.stderr
 
@@ -449,18 +446,6 @@ class Late:
 
     def readdir(self, path, fh=None):
         return [".", ".."]
-"""
-
-
-#: FORBID NUMBER COMMAND...: for COMMAND that system call ends in EPERM (linux/filter.h).
-FORBID = """
-import ctypes, os, struct, sys
-libc = ctypes.CDLL(None)
-rows = (0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)
-text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
-program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(text))
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
-os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
