@@ -24,6 +24,10 @@
 #define AHEAD_FIRST (16 << 10)  /* bytes behind what is asked for */
 #define AHEAD_MAX   (128 << 10) /* the kernel's default */
 
+/* Of what is lent all is shown that lies between two multiples of so many bytes: showing a page
+ * costs a hundredth of the trip that asks for it. */
+#define AROUND (64 << 10)
+
 /* ---- whose bytes they are -------------------------------------------------------------------- */
 
 bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st)
@@ -136,6 +140,7 @@ struct reading {
     off_t end; /* of the file */
     off_t from;
     size_t size;
+    bool wide; /* look_around() */
 };
 
 static size_t whole(size_t size)
@@ -168,6 +173,32 @@ static void expect_next(struct df_work *w, off_t offset)
     atomic_store_explicit(&open->ahead_of, offset, memory_order_relaxed);
 }
 
+/* A mount that lends, but of this open file pieces came that were not lent: each is a copy. */
+static bool is_scattered(struct df_work *w)
+{
+    return atomic_load_explicit(&df_files_entry(&w->server->files, w->message.files[0])->scattered,
+                                memory_order_relaxed);
+}
+
+static void note_scattered(struct df_work *w)
+{
+    atomic_store_explicit(&df_files_entry(&w->server->files, w->message.files[0])->scattered, true,
+                          memory_order_relaxed);
+}
+
+/* Not beyond the file's end, if that is not asked for. */
+static void look_around(struct reading *r)
+{
+    off_t begin = r->from - r->from % AROUND, end = r->from + (off_t)r->size;
+    off_t wide = (end + AROUND - 1) & ~(off_t)(AROUND - 1), last = (off_t)whole((size_t)r->end);
+
+    if (wide > last)
+        wide = last > end ? last : end;
+    r->size = (size_t)(wide - begin);
+    r->from = begin;
+    r->wide = true;
+}
+
 /* Read in large pieces from its beginning to its end it would drive itself out before it is read
  * again. (On a timeless mount readers tell whether they find anything: df_framer_again().) */
 static bool is_too_large(const struct df_framer *framer, off_t end)
@@ -198,6 +229,8 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
     r.size = whole((size_t)(offset - r.from) + size);
     if (!late)
         r.size += ahead_of(w, offset);
+    if (!late && lends && !is_too_large(framer, r.end) && !is_scattered(w))
+        look_around(&r);
     if (r.size > DF_PAYLOAD_SIZE || df_execute_room(w, r.size) < r.size)
         r.size = 0;
     else
@@ -310,6 +343,8 @@ static int64_t read_kept(struct df_work *w, const struct reading *r, char *bytes
     if (w->message.args.read.sent)
         return read_to(w, bytes, r->size, r->from);
     got = CALL(lend, w->files[0], bytes, r->size, r->from, &at);
+    if (at == bytes && r->wide)
+        note_scattered(w);
     if (at == bytes || got <= 0)
         return got;
     if (!keep_lent(w, r, at, (size_t)got, since))

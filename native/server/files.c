@@ -117,6 +117,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     atomic_store_explicit(&entry->ahead_of, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->ahead, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->judged, false, memory_order_relaxed);
+    atomic_store_explicit(&entry->scattered, false, memory_order_relaxed);
     handle = (uint64_t)entry->generation << 32 | index;
     atomic_store(announced, handle);
     atomic_store(&entry->file, file);

@@ -69,6 +69,7 @@ struct df_open_file {
     _Atomic int64_t ahead_of;       /* up to there it was read, or read ahead */
     _Atomic uint32_t ahead;         /* bytes read ahead the last time, or DF_FILES_RANDOM */
     _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
+    _Atomic bool scattered;         /* pieces of it were not lent (execute_data.c) */
     char *called; /* of a directory, under the lock: the path from the root of its mount by which
                      it was opened; malloc()ed. NULL: from another one, or not known */
     int place;    /* 1 + descriptor of its placeholder (place.c); 0: none */

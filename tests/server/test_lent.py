@@ -39,8 +39,8 @@ def read(path):
 # ---- that it is so ------------------------------------------------------------------------------
 
 
-def operations(tmp_path, command):
-    """Of memfs, in which COMMAND has run: {name: bytes}."""
+def operations(tmp_path, command, what="bytes"):
+    """Of memfs, in which COMMAND has run: {name: bytes}, or "calls"."""
     stats = tmp_path / "stats.json"
     run = [*DIRECTFUSE, "run", f"--stats={stats}", "-m", f"memfs {tmp_path}/mnt"]
     subprocess.run(
@@ -51,7 +51,7 @@ def operations(tmp_path, command):
         capture_output=True,
     )
     (found,) = json.loads(stats.read_text())["mounts"].values()
-    return {name: op["bytes"] for name, op in found.items()}
+    return {name: op[what] for name, op in found.items()}
 
 
 @pytest.mark.parametrize("size", [PAGE, 20_000, 300_000, CHUNK])
@@ -76,6 +76,36 @@ def test_large_reads_are_lent_at_once(tmp_path):
     found = operations(tmp_path, f"{once}; dd if=mnt/g bs=1M of=copy; cmp copy data")
     assert found.get("read", 0) == 0
     assert found["lend"] >= CHUNK + PAGE
+
+
+#: Pages in an order in which no two follow each other: nothing is read ahead. Page 5 may be a hole.
+PAGES = """
+import os, sys
+data, hole = os.open(sys.argv[1], os.O_RDONLY), sys.argv[2:]
+for page in [page * 7 % 64 for page in range(64)]:
+    expected = bytes([0 if hole and page == 5 else page]) * 4096
+    assert os.pread(data, 4096, page * 4096) == expected, page
+"""
+
+
+def reads_of_pages(tmp_path, command):
+    """How often the file system is asked for bytes by COMMAND, which makes mnt/f and reads it."""
+    (tmp_path / "pages.py").write_text(PAGES)
+    (tmp_path / "data").write_bytes(b"".join(bytes([page]) * PAGE for page in range(64)))
+    known = "cp data mnt/g; cmp -n 1 mnt/g data; cp data mnt/f"  # to lend
+    found = operations(tmp_path, f"{known}; {command}", "calls")
+    return found["lend"] + found.get("read", 0)
+
+
+def test_what_lies_around_a_page_is_shown_with_it(tmp_path):
+    """64 pages in no order are four reads of 64 KiB each, beside the one of mnt/g."""
+    assert reads_of_pages(tmp_path, f"{sys.executable} pages.py mnt/f") <= 5
+
+
+def test_what_lies_around_a_hole_is_not_read_with_it_again(tmp_path):
+    """It is not lent in one piece: then each page is asked for by itself, as everywhere."""
+    command = f"fallocate -p -o 20480 -l 4096 mnt/f; {sys.executable} pages.py mnt/f hole"
+    assert 32 <= reads_of_pages(tmp_path, command) <= 70
 
 
 #: The server writes it back when it has seen the end of the process, a moment after wait(2).
