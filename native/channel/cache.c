@@ -79,7 +79,7 @@ static DF_FLAT bool is_believed(const struct df_cache *cache, unsigned index,
     uint32_t stripe = atomic_load_explicit(&e->stripe, memory_order_acquire);
     uint64_t until = load(&e->until);
 
-    return stripe < DF_CACHE_STRIPES + DF_MOUNT_COUNT && /* whoever shares the segment wrote it */
+    return stripe < DF_CACHE_ALL_STRIPES && /* whoever shares the segment wrote it */
            load(&e->era) == atomic_load_explicit(&cache->mounts[index].era, memory_order_acquire) &&
            atomic_load_explicit(&e->count, memory_order_acquire) ==
                atomic_load_explicit(&cache->stripes[stripe], memory_order_acquire) &&

@@ -18,8 +18,10 @@
  *     notifications of the plugin;
  *   - the count of its stripe is the one it was made at. An inode's is counted up by every op that
  *     changes what stat shows of one file (write, read: the access time; a name made or removed in
- *     a directory). An answer that there is no such name has the stripe of its mount's absent
- *     names, counted up by every op that makes a name;
+ *     a directory). An answer that there is no such name has one of its mount's stripes of absent
+ *     names: that of the name which is missing, counted up by every op that makes a file of a name
+ *     with this stripe, or anything else of any name; or one that every op counts up which makes a
+ *     name, as what is missing may lie on the way;
  *   - its time is not over: what the plugin allowed (df_call.valid_ns).
  * Only the server writes, but for counts that a client's read ends answers by (DF_OFD_BRINGS); a
  * client that is killed while it reads has changed nothing. Memory is never given back, so there is
@@ -31,11 +33,13 @@
 #include "channel/trip.h"
 #include "core/path_hash.h"
 
-#define DF_CACHE_SETS    4096 /* powers of two */
-#define DF_CACHE_WAYS    8
-#define DF_CACHE_ENTRIES (DF_CACHE_SETS * DF_CACHE_WAYS)
-#define DF_CACHE_STRIPES 4096
-#define DF_CACHE_WORDS   (sizeof(struct stat) / 8)
+#define DF_CACHE_SETS           4096 /* powers of two */
+#define DF_CACHE_WAYS           8
+#define DF_CACHE_ENTRIES        (DF_CACHE_SETS * DF_CACHE_WAYS)
+#define DF_CACHE_STRIPES        4096
+#define DF_CACHE_ABSENT_STRIPES 32 /* of each mount, of names that are absent */
+#define DF_CACHE_ALL_STRIPES    (DF_CACHE_STRIPES + DF_MOUNT_COUNT * DF_CACHE_ABSENT_STRIPES)
+#define DF_CACHE_WORDS          (sizeof(struct stat) / 8)
 
 enum {                             /* df_cache_entry.answer */
        DF_CACHE_ABSENT = 1 << 0,   /* ENOENT; else there are attributes */
@@ -62,8 +66,8 @@ struct df_cache {
         _Alignas(64) _Atomic uint64_t era; /* 0: nothing of the mount is believed */
         _Atomic uint64_t listings;         /* the same of listings (frames.h) */
     } mounts[DF_MOUNT_COUNT];
-    /* Of inodes; behind them one for each mount, of names that are absent. */
-    _Alignas(64) _Atomic uint32_t stripes[DF_CACHE_STRIPES + DF_MOUNT_COUNT];
+    /* Of inodes; behind them those of names that are absent. */
+    _Alignas(64) _Atomic uint32_t stripes[DF_CACHE_ALL_STRIPES];
     /* df_cache_way(). Each has an entry of its own from its first use on, for good. */
     _Alignas(64) _Atomic uint32_t ways[DF_CACHE_SETS][DF_CACHE_WAYS];
     _Alignas(4096) struct df_cache_entry entries[DF_CACHE_ENTRIES]; /* made bit by bit (room.h) */
@@ -93,10 +97,13 @@ static inline struct df_cache_entry *df_cache_way_entry(const struct df_cache *c
         ->entries[(df_cache_way_number(way) - 1) % DF_CACHE_ENTRIES];
 }
 
-/* The stripe of answers that a name is absent. */
-static inline uint32_t df_cache_absent(unsigned index)
+/* The stripe of answers that a name is absent: of that name (core/changes.h), or, 0, of those of
+ * which it is not known what is missing. */
+static inline uint32_t df_cache_absent(unsigned index, uint32_t name)
 {
-    return DF_CACHE_STRIPES + index;
+    uint32_t which = name == 0 ? 0 : 1 + name % (DF_CACHE_ABSENT_STRIPES - 1);
+
+    return DF_CACHE_STRIPES + index * DF_CACHE_ABSENT_STRIPES + which;
 }
 
 /* A question's hash, of all but whether the last symlink is followed. */

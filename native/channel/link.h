@@ -37,6 +37,7 @@ struct df_link {
                                 been posted again meanwhile */
     _Atomic uint32_t told;   /* 1: the user has been told that the server is gone */
     _Atomic uint32_t starts; /* segment->starts when the user was told of a new server last */
+    _Atomic uint32_t vain;   /* opens of late that found nothing there (trip_file.c) */
     _Atomic uint32_t full;   /* 1: the user has been told that the segment is full */
     _Atomic uint32_t late;   /* 1: a call has waited for all of patience; 2: the user knows */
 

@@ -47,6 +47,8 @@ struct df_call {
     bool untold;        /* poll, out: the file system cannot tell, of no file, now and later */
     uint64_t valid_ns; /* then: for how long the plugin allows that, also of -ENOENT; 0: not at all;
                           UINT64_MAX: until something changes */
+    uint32_t absent; /* and of -ENOENT: df_changes_name() of the name, if only that is missing, in a
+                        directory that is there; 0: it is not known what is missing */
     struct df_changes *changes; /* names, owners, modes: where to tell what the op changes; all zero
                                    at first. NULL: nobody wants to know */
     char leave[PATH_MAX];       /* absolute path to go on with after DF_LEAVE; uninitialised */

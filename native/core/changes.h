@@ -17,7 +17,8 @@ struct df_changes {
     bool listings; /* `directories` are all whose names have changed; else any may be meant */
     bool answers;  /* `objects`, `made` and `moved` are all that getattr shows of it; else anything
                       may be */
-    bool made;     /* a name is there that was not */
+    bool made;     /* a name is there that was not: */
+    uint32_t name; /* df_changes_name() of it, and nothing is behind it; 0: any, and anything */
     bool moved;    /* paths through what has changed may lead elsewhere, or nowhere, or may be
                       searched by others: the same as !answers */
     bool bytes;    /* `body` is the only file whose bytes have changed, 0: there is none; else it
@@ -28,6 +29,19 @@ struct df_changes {
     uint64_t body;                        /* df_file.body */
     uint64_t mark;                        /* the host's own, between begin and end */
 };
+
+/* What tells one name of a file system from most others, by a hash that its host has of it. */
+static inline uint32_t df_changes_name(uint32_t hash)
+{
+    return hash != 0 ? hash : 1;
+}
+
+/* The name is there that was not; what is behind it is nothing, or told by `moved`. */
+static inline void df_changes_made(struct df_changes *changes, uint32_t hash)
+{
+    changes->made = true;
+    changes->name = df_changes_name(hash);
+}
 
 /* The names in a directory, or its "..". */
 static inline void df_changes_directory(struct df_changes *changes, uint64_t body)

@@ -20,11 +20,20 @@ static bool leads_on(const struct df_node *node)
     return df_node_is_dir(node) || S_ISLNK(node->type);
 }
 
-void df_lowlevel_tell_names(struct df_changes *changes, const struct df_node *dir, bool made)
+void df_lowlevel_tell_names(struct df_changes *changes, const struct df_node *dir)
 {
     df_changes_directory(changes, dir->serial);
     tell_object(changes, dir);
-    changes->made |= made;
+}
+
+/* Behind a link there may be names that were absent, and in a directory that a plugin fills. */
+void df_lowlevel_tell_made(struct df_changes *changes, const struct df_node *dir,
+                           const struct df_node_name *name, mode_t type)
+{
+    df_lowlevel_tell_names(changes, dir);
+    df_changes_made(changes, name->hash);
+    if (S_ISDIR(type) || S_ISLNK(type))
+        changes->name = 0;
 }
 
 /* A directory that is removed while it is open lists nothing any more; the ".." of one that moves

@@ -14,12 +14,17 @@ static inline void df_lowlevel_tells(const struct df_call *call)
 }
 
 void df_lowlevel_tell_bytes(struct df_changes *changes, const struct df_node *node);
-void df_lowlevel_tell_names(struct df_changes *changes, const struct df_node *dir, bool made);
+void df_lowlevel_tell_names(struct df_changes *changes, const struct df_node *dir);
+void df_lowlevel_tell_made(struct df_changes *changes, const struct df_node *dir,
+                           const struct df_node_name *name, mode_t type);
 void df_lowlevel_tell_lost(struct df_changes *changes, const struct df_node *node);
 void df_lowlevel_tell_attr(struct df_changes *changes, const struct df_node *node, bool access);
 
-/* Before the plugin is asked. The names of a directory are changed, one is `made`. */
-#define DF_TELL_NAMES(call, dir, made) DF_TELL(call, names, dir, made)
+/* Before the plugin is asked. The names of a directory are changed. */
+#define DF_TELL_NAMES(call, dir) DF_TELL(call, names, dir)
+
+/* The same by a name that is made there, for something of that type. */
+#define DF_TELL_MADE(call, dir, name, type) DF_TELL(call, made, dir, name, type)
 
 /* A node loses a name; if it moves, for another one. */
 #define DF_TELL_LOST(call, node) DF_TELL(call, lost, node)

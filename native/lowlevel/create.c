@@ -90,7 +90,7 @@ static int create(const struct df_opening *opening, struct df_place *place, stru
 
     if (result < 0)
         return result;
-    DF_TELL_NAMES(opening->call, place->dir, true);
+    DF_TELL_MADE(opening->call, place->dir, &place->name, S_IFREG);
     result = create_open(opening, place);
     if (result == -ENOSYS)
         result = create_closed(opening, place, node);

@@ -70,7 +70,7 @@ static int make(struct df_place *place, void *arg)
 
     if (result < 0)
         return result;
-    DF_TELL_NAMES(place->call, place->dir, true);
+    DF_TELL_MADE(place->call, place->dir, &place->name, making->type);
     if (making->old)
         DF_TELL_ATTR(place->call, making->old, false);
     result = making->send(place, making, &found);
@@ -255,7 +255,7 @@ static int unlink_here(struct df_place *place, void *arg)
         return result;
     if (!place->lane->ops.unlink)
         return -ENOSYS;
-    DF_TELL_NAMES(place->call, place->dir, false);
+    DF_TELL_NAMES(place->call, place->dir);
     DF_TELL_LOST(place->call, place->node);
     df_request_begin(&req, place->lane, place->call, DF_TAKES_OK);
     result = (int)DF_REQUEST(&req, unlink, place->dir->id, place->name.text);
@@ -281,7 +281,7 @@ static int rmdir_here(struct df_place *place, void *arg)
         return result;
     if (!place->lane->ops.rmdir)
         return -ENOSYS;
-    DF_TELL_NAMES(place->call, place->dir, false);
+    DF_TELL_NAMES(place->call, place->dir);
     DF_TELL_LOST(place->call, place->node);
     result = df_node_held_take(&held, &place->lane->nodes, &place->node->lock, false);
     if (result < 0)

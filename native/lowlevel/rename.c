@@ -304,14 +304,14 @@ static void tell(const struct renaming *renaming)
 {
     struct df_call *call = renaming->call;
 
-    DF_TELL_NAMES(call, renaming->from.dir, false);
+    DF_TELL_NAMES(call, renaming->from.dir);
     if (renaming->to.dir != renaming->from.dir)
-        DF_TELL_NAMES(call, renaming->to.dir, false);
+        DF_TELL_NAMES(call, renaming->to.dir);
     DF_TELL_LOST(call, renaming->from.node);
     if (renaming->to.node)
         DF_TELL_LOST(call, renaming->to.node);
     else if (call->changes)
-        call->changes->made = true;
+        df_changes_made(call->changes, renaming->to.walk.last.hash);
 }
 
 static int rename_locked(struct renaming *renaming, unsigned how)

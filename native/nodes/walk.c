@@ -349,6 +349,8 @@ int df_node_walk_last(struct df_node_walk *walk, struct df_node **node)
             *node = walk->dir;
         } else if (walk->kind == DF_END_NAME) {
             result = step(walk, &walk->last, node);
+            if (DF_UNLIKELY(result == -ENOENT))
+                walk->call->absent = df_changes_name(walk->last.hash);
         }
         if (result != 0)
             return result;

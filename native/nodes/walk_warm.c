@@ -104,6 +104,8 @@ int df_node_walk_warm(struct df_nodes *nodes, struct df_call *call, const struct
             return result;
         name = df_node_cache_name(nodes, s.at, s.left);
         result = peek(s.dir, &name, clock, &node);
+        if (DF_UNLIKELY(result == -ENOENT))
+            call->absent = df_changes_name(name.hash);
         if (result != 0)
             return result;
     }

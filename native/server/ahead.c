@@ -26,7 +26,7 @@ static bool answer(struct df_work *w, const struct df_trip_where *question)
 
     if (!ticket.valid)
         return false;
-    w->call.valid_ns = 0;
+    w->call.valid_ns = w->call.absent = 0;
     result = (int)DF_EXECUTE_CALL(known, &where, &st);
     if (result == 0)
         st.st_dev = w->call.mount->dev;

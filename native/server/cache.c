@@ -75,6 +75,17 @@ void df_cacher_begin(struct df_cacher *cacher, unsigned index, enum df_cache_cha
         atomic_fetch_add(&cacher->mounts[index].changes[change].under_way, 1);
 }
 
+static void end_absent(struct df_cache *cache, unsigned index, uint32_t name)
+{
+    if (name != 0) {
+        atomic_fetch_add(&cache->stripes[df_cache_absent(index, 0)], 1);
+        atomic_fetch_add(&cache->stripes[df_cache_absent(index, name)], 1);
+        return;
+    }
+    for (unsigned i = 0; i < DF_CACHE_ABSENT_STRIPES; i++)
+        atomic_fetch_add(&cache->stripes[df_cache_absent(index, 0) + i], 1);
+}
+
 /* A change that is no file's: everything, or what was told. */
 static void end_names(struct df_cache *cache, unsigned index, const struct df_changes *changes)
 {
@@ -87,7 +98,7 @@ static void end_names(struct df_cache *cache, unsigned index, const struct df_ch
     for (uint32_t i = 0; i < changes->object_count; i++)
         atomic_fetch_add(&cache->stripes[df_cache_stripe(changes->objects[i])], 1);
     if (changes->made)
-        atomic_fetch_add(&cache->stripes[df_cache_absent(index)], 1);
+        end_absent(cache, index, changes->name);
 }
 
 void df_cacher_end_told(struct df_cacher *cacher, unsigned index, const struct df_changes *changes)
@@ -300,7 +311,8 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
 {
     struct df_cache_state *state = &cacher->mounts[index];
     uint64_t until = ticket.valid ? df_cacher_until(cacher, valid_ns) : 0;
-    uint32_t stripe = result == 0 ? df_cache_stripe(st->st_ino) : df_cache_absent(index);
+    uint32_t stripe =
+        result == 0 ? df_cache_stripe(st->st_ino) : df_cache_absent(index, ticket.absent);
     struct df_cache_entry *e;
     _Atomic uint32_t *way;
     uint32_t count, seq, number;

@@ -63,6 +63,7 @@ void df_cacher_forget(struct df_cacher *cacher);
 /* Before a getattr whose answer may be kept, or a readdir: only changes of names matter to it. */
 struct df_cacher_ticket {
     bool valid;
+    uint32_t absent;       /* by who keeps that there is no such name: df_call.absent */
     uint64_t changes, era; /* era: of the answers, or of the listings */
 };
 struct df_cacher_ticket df_cacher_ask(struct df_cacher *cacher, unsigned index);

@@ -30,6 +30,16 @@
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
+/* A plugin that has not allowed it once is not asked for that alone. */
+static void learn_absences(struct df_work *w)
+{
+    _Atomic uint8_t *known = &w->server->mounts[w->index].absences;
+    uint8_t now = w->call.valid_ns == 0 ? DF_ABSENCES_NEVER : DF_ABSENCES_KEPT;
+
+    if (atomic_load_explicit(known, memory_order_relaxed) != now)
+        atomic_store_explicit(known, now, memory_order_relaxed);
+}
+
 /* Symlinks are not kept: reading one changes what stat shows, and is no reason to forget all. */
 void df_execute_keep(struct df_work *w, struct df_cacher_ticket ticket,
                      const struct df_trip_where *question, int64_t result, const struct stat *st)
@@ -41,6 +51,7 @@ void df_execute_keep(struct df_work *w, struct df_cacher_ticket ticket,
     if (!ticket.valid || w->call.valid_ns == 0 || (result != 0 && result != -ENOENT) ||
         (result == 0 && S_ISLNK(st->st_mode)))
         return;
+    ticket.absent = w->call.absent;
     df_cache_key(cacher->cache, w->call.mount->id, &w->caller, question,
                  question->base ? df_content_id(segment, question->base) : 0, &key);
     df_cacher_keep(cacher, w->index, ticket, &key, (int)result, st, w->call.valid_ns);
@@ -57,12 +68,25 @@ static int64_t ask_attributes(struct df_work *w, struct stat *st)
     if (w->index < DF_MOUNT_COUNT)
         ticket = df_cacher_ask(&w->server->cacher, w->index);
     w->call.asks_validity = ticket.valid;
-    w->call.valid_ns = 0;
+    w->call.valid_ns = w->call.absent = 0;
     ret = CALL(getattr, &w->wheres[0], st);
     if (ret == 0)
         st->st_dev = w->call.mount->dev;
+    if (ret == -ENOENT && ticket.valid)
+        learn_absences(w);
     df_execute_keep(w, ticket, &question, ret, st);
     return ret;
+}
+
+/* Something has said that the name is not there: then the next one need not ask. */
+static void keep_absence(struct df_work *w)
+{
+    struct stat st;
+
+    if (w->index < DF_MOUNT_COUNT &&
+        atomic_load_explicit(&w->server->mounts[w->index].absences, memory_order_relaxed) !=
+            DF_ABSENCES_NEVER)
+        ask_attributes(w, &st);
 }
 
 static int64_t do_getattr(struct df_work *w)
@@ -98,8 +122,8 @@ static int64_t do_access(struct df_work *w)
     return CALL(access, &w->wheres[0], w->message.args.access.mask);
 }
 
-/* realpath(3) asks for every directory of a path. Attributes that are kept say that one is no link:
- * df_trip_readlink(). */
+/* realpath(3) asks for every directory of a path, and for the last name, which may be missing. What
+ * is kept says that a name is no link, or no name: df_trip_readlink(). */
 static int64_t do_readlink(struct df_work *w)
 {
     struct stat st;
@@ -108,6 +132,8 @@ static int64_t do_readlink(struct df_work *w)
 
     if (ret == -EINVAL)
         ask_attributes(w, &st);
+    else if (ret == -ENOENT)
+        keep_absence(w);
     return ret;
 }
 
@@ -251,6 +277,8 @@ static int64_t do_open(struct df_work *w)
               : CALL(open, &w->wheres[0], file, flags, w->message.args.open.mode);
     if (ret < 0) {
         df_file_discard(w->thread, file);
+        if (ret == -ENOENT && !(flags & (O_CREAT | O_TRUNC)))
+            keep_absence(w);
         return ret;
     }
     df_file_opened_counted(file);

@@ -20,7 +20,10 @@
 #include "server/watch.h"
 #include "server/writeback.h"
 
-/* A mount that is served. Fixed but for `id`, `ending`, `reads`, `lends` and `watched`. */
+/* May it be kept that a name is absent? */
+enum df_absences { DF_ABSENCES_UNKNOWN, DF_ABSENCES_KEPT, DF_ABSENCES_NEVER };
+
+/* A mount that is served. Fixed but for `id`, `ending` and what is atomic. */
 struct df_served {
     int id;                               /* 0: it is unmounted */
     int counted;                          /* its id for ever */
@@ -30,6 +33,7 @@ struct df_served {
     struct df_writeback_server writeback; /* its `made` is NULL: writes go through */
     _Atomic uint32_t reads;   /* how surely opens are followed by reads (execute_open.c) */
     _Atomic bool lends;       /* bytes of its files were found lent */
+    _Atomic uint8_t absences; /* enum df_absences */
     _Atomic uint32_t watched; /* events that were ever asked for, of anything in it (watch.h) */
 };
 

@@ -242,6 +242,33 @@ static void a_name_that_is_made_ends_what_was_absent(void **state)
     assert_true(known(rig, "/e/g"));
 }
 
+static void keep_absent(struct rig *rig, const char *path, uint32_t name)
+{
+    struct df_cache_key key = key_of(rig, path, 0);
+    struct df_cacher_ticket ticket = df_cacher_ask(&rig->cacher, 0);
+    struct stat none = {0};
+
+    ticket.absent = name;
+    df_cacher_keep(&rig->cacher, 0, ticket, &key, -ENOENT, &none, UINT64_MAX);
+}
+
+/* Of another stripe than 7. */
+enum { ONE = 7, OTHER = 8 };
+
+static void a_file_that_is_made_ends_that_its_name_was_absent(void **state)
+{
+    struct rig *rig = *state;
+
+    keep_absent(rig, "/one", ONE);
+    keep_absent(rig, "/other", OTHER);
+    keep_absent(rig, "/way/one", 0);
+    change_told(rig, (struct df_changes){.listings = true, .made = true, .name = ONE});
+    assert_false(known(rig, "/one") || known(rig, "/way/one"));
+    assert_true(known(rig, "/other"));
+    change_told(rig, (struct df_changes){.listings = true, .made = true});
+    assert_false(known(rig, "/other"));
+}
+
 static void a_path_that_leads_elsewhere_ends_all_answers(void **state)
 {
     struct rig *rig = *state;
@@ -666,6 +693,7 @@ int main(void)
         TEST(that_there_is_none_is_an_answer),
         TEST(a_name_that_is_removed_ends_the_answers_about_it),
         TEST(a_name_that_is_made_ends_what_was_absent),
+        TEST(a_file_that_is_made_ends_that_its_name_was_absent),
         TEST(a_path_that_leads_elsewhere_ends_all_answers),
         TEST(what_is_not_told_ends_all),
         TEST(an_answer_that_a_told_change_met_is_not_kept),
