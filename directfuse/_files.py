@@ -100,21 +100,24 @@ def flock(fd: Any, operation: int, /) -> None:
         _fcntl.flock(number, operation)
 
 
+def _lock_kind(cmd: int) -> int:
+    """Of several the first one, as fcntl.lockf has it."""
+    if cmd == _fcntl.LOCK_UN:
+        return _fcntl.F_UNLCK
+    if cmd & _fcntl.LOCK_SH:
+        return _fcntl.F_RDLCK
+    if cmd & _fcntl.LOCK_EX:
+        return _fcntl.F_WRLCK
+    raise ValueError("unrecognized lockf argument")
+
+
 def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> None:
     """fcntl.lockf: a POSIX lock on a range of bytes, LOCK_NB in cmd to not wait for it."""
     number = descriptor_of(fd)
     if not is_ours(number):
         _fcntl.lockf(number, cmd, len, start, whence)
         return
-    kinds = {
-        _fcntl.LOCK_UN: _fcntl.F_UNLCK,
-        _fcntl.LOCK_SH: _fcntl.F_RDLCK,
-        _fcntl.LOCK_EX: _fcntl.F_WRLCK,
-    }
-    kind = kinds.get(cmd & ~_fcntl.LOCK_NB)
-    if kind is None:
-        raise ValueError("unrecognized lockf argument")
-    lock = _lock(kind, whence, start, len)
+    lock = _lock(_lock_kind(cmd), whence, start, len)
     fcntl(number, _fcntl.F_SETLK if cmd & _fcntl.LOCK_NB else _fcntl.F_SETLKW, lock)
 
 

@@ -260,6 +260,8 @@ def _chdir(path: Any) -> None:
         return
     try:
         fd = directfuse.os_open(path, os.O_PATH | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        raise  # perhaps of a path in a mount, which os would not find
     except (OSError, TypeError, ValueError):
         fd = -1
     try:

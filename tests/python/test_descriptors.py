@@ -205,7 +205,7 @@ def test_locks(root, fd, opened):
     directfuse.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
     directfuse.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 4, 2)
     with pytest.raises(ValueError, match="lockf"):
-        directfuse.lockf(fd, 77)
+        directfuse.lockf(fd, fcntl.LOCK_NB)
     with directfuse.open(f"{root}/f", "r+") as file:  # file objects too, without a fileno()
         directfuse.flock(file, fcntl.LOCK_SH)
         directfuse.fsync(file)
@@ -223,6 +223,22 @@ def test_a_lock_of_odd_numbers(fd, tmp_path, numbers):
                 call(number, fcntl.LOCK_EX, *numbers)
             raised.append((caught.type, getattr(caught.value, "errno", None)))
     assert raised[0] == raised[1]
+
+
+def result_of(function, *arguments):
+    try:
+        return function(*arguments)
+    except (OSError, ValueError) as error:
+        return type(error)
+
+
+def test_odd_kinds_of_locks(fd, tmp_path):
+    """As fcntl.lockf: of several the first one, and nothing beside LOCK_UN."""
+    kinds = [one | other for one in (0, 1, 2, 8) for other in (0, 1, 2, 4, 8, 64)]
+    with open(tmp_path / "f", "w+") as file:
+        plain = [result_of(fcntl.lockf, file.fileno(), kind) for kind in kinds]
+    assert [result_of(directfuse.lockf, fd, kind) for kind in kinds] == plain
+    assert {None, ValueError} <= set(plain)
 
 
 def test_poll(fd):

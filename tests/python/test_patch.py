@@ -250,6 +250,13 @@ def test_the_working_directory(top, tmp_path):
         os.chdir(None)
 
 
+def test_what_cannot_be_the_working_directory_anywhere(top, tmp_path):
+    for place in (top, tmp_path):
+        with open(f"{place}/file", "w"), pytest.raises(NotADirectoryError) as caught:
+            os.chdir(f"{place}/file")
+        assert caught.value.filename == f"{place}/file"
+
+
 @pytest.mark.parametrize("place", ["plain", "mount"])
 def test_what_is_no_open_directory_is_none_before_anything_else(place, top, tmp_path):
     fd = os.open(f"{tmp_path if place == 'plain' else top}/x", os.O_RDWR | os.O_CREAT)
