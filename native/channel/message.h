@@ -42,6 +42,9 @@ enum df_message_op {
     /* Somebody was killed: what processes had that are gone is closed, unlocked and written back
      * when this is answered, unless a file system takes very long for it. */
     DF_MESSAGE_BURY,
+    /* What the client has stored in memory that shows the open file: it is written back, for a
+     * client that has not the means. */
+    DF_MESSAGE_WRITE_BACK,
     /* Of a mount: unmount it. args.unmount. */
     DF_MESSAGE_UNMOUNT,
     /* Whatever the server keeps of writes is handed over, of all its mounts. */

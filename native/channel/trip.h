@@ -175,6 +175,9 @@ int64_t df_trip_leave(struct df_trip *trip);
 int df_trip_unfork(struct df_trip *trip, uint32_t client);
 /* A child was killed: whoever is gone has nothing any more (within about a second). 0. */
 int df_trip_bury(struct df_trip *trip);
+/* What this process has stored in memory that shows the file is written back by the server. 0, or
+ * the first error. */
+int df_trip_write_back(struct df_trip *trip, uint64_t file);
 /* Unmounts trip->mount, on the server, for everybody. 0, -EBUSY, -EINVAL; -EUSERS: `alone`, and
  * there are other clients. patience: ns that it may take, < 0: for ever. */
 int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patience);

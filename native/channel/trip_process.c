@@ -108,6 +108,11 @@ int df_trip_bury(struct df_trip *trip)
     return (int)tell(trip, DF_MESSAGE_BURY, 0);
 }
 
+int df_trip_write_back(struct df_trip *trip, uint64_t file)
+{
+    return (int)tell(trip, DF_MESSAGE_WRITE_BACK, file);
+}
+
 int df_trip_unmount(struct df_trip *trip, bool lazy, bool alone, int64_t patience)
 {
     struct df_letter l;

@@ -337,7 +337,8 @@ static int64_t run_inside(struct df_work *w)
  * stand inside one. */
 static bool is_outside(uint32_t op)
 {
-    return op == DF_MESSAGE_UNMOUNT || op == DF_MESSAGE_SYNC || op == DF_MESSAGE_BURY;
+    return op == DF_MESSAGE_UNMOUNT || op == DF_MESSAGE_SYNC || op == DF_MESSAGE_BURY ||
+           op == DF_MESSAGE_WRITE_BACK;
 }
 
 /* The reply's lines come from the client's processor while the op has other things to wait for. */

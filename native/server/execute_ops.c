@@ -438,6 +438,11 @@ static int64_t do_bury(struct df_work *w)
     return 0;
 }
 
+static int64_t do_write_back(struct df_work *w)
+{
+    return df_mapped_write_back(w->server, w->client, w->message.files[0]);
+}
+
 static int64_t do_nothing(struct df_work *w)
 {
     (void)w;
@@ -453,5 +458,5 @@ df_execute_op *const df_execute_ops[DF_MESSAGE_COUNT] = {
     [DF_MESSAGE_UNFORK] = do_unfork,   [DF_MESSAGE_UNMOUNT] = do_unmount,
     [DF_MESSAGE_BURY] = do_bury,       [DF_MESSAGE_SYNC] = do_sync,
     [DF_MESSAGE_NOTHING] = do_nothing, [DF_MESSAGE_WATCH] = do_watch,
-    [DF_MESSAGE_EPOLL] = do_epoll,
+    [DF_MESSAGE_EPOLL] = do_epoll,     [DF_MESSAGE_WRITE_BACK] = do_write_back,
 };

@@ -2,11 +2,11 @@
  * mapped.c - files that programs of a run have mapped: their bytes lie in data files of the run's
  * directory (syscalls/shadow_map.c), named by mount and inode number.
  *
- * A program writes back what it stored in memory, unless it is killed: then that is done here,
- * before its files are closed, by messages as its own would have been. Holes of a data file are
- * bytes that nobody has brought, or zeros that nobody has changed. Of a large file it is the chunks
- * that the program held (channel/held.h): it has written back what it gave up, and what it holds
- * nobody gives up until it is freed here.
+ * A program writes back what it stored in memory, unless it is killed, or has used up its memory or
+ * its descriptors: then that is done here, before its files are closed, by messages as its own
+ * would have been. Holes of a data file are bytes that nobody has brought, or zeros that nobody has
+ * changed. Of a large file it is the chunks that the program held (channel/held.h): it has written
+ * back what it gave up, and what it holds nobody gives up until it is freed here.
  *
  * A data file goes with the last open file description of its file, or is kept for the next. Who
  * maps a file, and who removes a data file, has the lock of the run (flock(2) of `lock`); here it
@@ -96,8 +96,9 @@ struct letter {
     struct df_slot slot;
     struct df_area *area;
     uint64_t handle;
-    char *now; /* [PIECE]: what is in memory */
-    char *had; /* [PIECE]: what the mount has */
+    char *now;     /* [PIECE]: what is in memory */
+    char *had;     /* [PIECE]: what the mount has */
+    int64_t error; /* the first; the rest is tried all the same */
 };
 
 static int64_t send(struct letter *l, enum df_message_op op, size_t size, off_t offset)
@@ -113,6 +114,8 @@ static int64_t send(struct letter *l, enum df_message_op op, size_t size, off_t 
     if (op == DF_MESSAGE_read)
         m->args.read.sent = true; /* to the payload, wherever else they can be found */
     df_execute(l->server, &l->slot, l->area);
+    if (m->result < 0 && l->error == 0)
+        l->error = m->result;
     return m->result;
 }
 
@@ -223,13 +226,14 @@ static void write_held(struct letter *l, int data, uint32_t client, const struct
     unmap_holders(all);
 }
 
-static void write_back(struct df_server *server, uint32_t client, const struct df_ofd *ofd)
+/* 0, or the first error. */
+static int64_t write_back(struct df_server *server, uint32_t client, const struct df_ofd *ofd)
 {
     struct letter l = {.server = server, .handle = atomic_load(&ofd->handle)};
     int data = open_beside(server, 'd', ofd);
 
     if (data < 0)
-        return;
+        return -errno;
     atomic_store(&l.slot.word, df_slot_word(client, DF_SLOT_RUNNING));
     atomic_store(&l.slot.made, DF_PAYLOAD_SIZE);
     l.area = df_pages_new(sizeof(*l.area));
@@ -239,12 +243,15 @@ static void write_back(struct df_server *server, uint32_t client, const struct d
         write_held(&l, data, client, ofd);
     else if (l.area && l.now)
         write_data(&l, data);
+    else
+        l.error = -ENOMEM;
     df_pages_free(l.area, sizeof(*l.area));
     free(l.now);
     close(data);
+    return l.error;
 }
 
-/* ---- who was killed ---- */
+/* ---- for whom ---- */
 
 /* Stores are only made by those who may write the file, to memory that is or was writable. Of any
  * other what differs is what somebody else has changed in the file. */
@@ -275,6 +282,15 @@ void df_mapped_gone(struct df_server *server, uint32_t client, const uint64_t *h
             if (may_have_stored(ofd))
                 write_back(server, client, ofd);
         }
+}
+
+int64_t df_mapped_write_back(struct df_server *server, uint32_t client, uint64_t handle)
+{
+    const struct df_ofd *ofd = df_segment_ofd(server->own.segment, handle);
+
+    if (!server->options->shadow || !ofd)
+        return -EBADF;
+    return may_have_stored(ofd) ? write_back(server, client, ofd) : 0;
 }
 
 void df_mapped_forget(struct df_server *server, uint32_t client)

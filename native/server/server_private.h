@@ -151,6 +151,10 @@ void df_execute_bury(struct df_server *server, uint32_t client);
  * mapped files is written back. Outside the gate. */
 void df_mapped_gone(struct df_server *server, uint32_t client, const uint64_t *had);
 
+/* What the client has stored in memory of that open file is written back, as if it were gone. 0 or
+ * -errno. Outside the gate. */
+int64_t df_mapped_write_back(struct df_server *server, uint32_t client, uint64_t handle);
+
 /* A client is gone, and what it stored is written back: it holds nothing of mapped files. */
 void df_mapped_forget(struct df_server *server, uint32_t client);
 

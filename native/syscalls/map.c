@@ -320,6 +320,14 @@ static long write_held(struct dfi_files *files, const struct dfi_mapping *m, str
     return ret;
 }
 
+/* A program that has used up its memory or its descriptors still loses nothing. */
+static long write_by_server(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    struct df_trip trip = {.link = &files->link, .caller = dfi_caller(files)};
+
+    return df_trip_write_back(&trip, m->handle);
+}
+
 static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
 {
     struct back back;
@@ -328,12 +336,13 @@ static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
     if (!dfi_maps_may_have_stored(files, m))
         return 0;
     data = dfi_shadow_data(files, dfi_ofd(files, m->handle), O_RDONLY);
-    if (data < 0)
-        return data;
-    ret = back_begin(&back, files, m->handle, data);
-    if (ret == 0 && m->late && !files->hold.untold)
+    if (data < 0 || back_begin(&back, files, m->handle, data) < 0) {
+        dfi_brief_close(data);
+        return write_by_server(files, m);
+    }
+    if (m->late && !files->hold.untold)
         ret = write_held(files, m, &back);
-    else if (ret == 0)
+    else
         ret = back_data(&back, m->offset, m->offset + (off_t)(m->end - m->start));
     back_end(&back);
     dfi_brief_close(data);

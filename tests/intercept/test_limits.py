@@ -1,4 +1,6 @@
-"""Programs that have used up their descriptors, RLIMIT_NOFILE: as on Linux; see limits.c."""
+"""Programs that have used up their descriptors or their memory: as on Linux; see limits.c."""
+
+import pytest
 
 _COPY = 'cp "$0" copy && exec "$0" "$@"'
 
@@ -16,3 +18,22 @@ def test_a_limit_that_is_raised_for_a_moment_is_not_seen(plain, mounted, compile
     wanted = plain(compiled("limits"), "threads")
     assert wanted.seen() == (0, b"of children 0, seen 0, lost 0; wrong 0\n", b"")
     assert mounted(compiled("limits"), "threads").seen() == wanted.seen()
+
+
+SMALL, LARGE = "20000", "20000000"  # what is copied as a whole, and by chunks
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize(
+    ("means", "end"),
+    [
+        *(("descriptors", end) for end in ("unmap", "cover", "sync", "exit")),
+        *(("memory", end) for end in ("unmap", "sync", "exit")),
+    ],
+)
+def test_what_was_stored_is_written_without_means(plain, mounted, compiled, size, means, end):
+    """A shared mapping's memory comes to the file, for which a copy and a descriptor are needed."""
+    command = ["/bin/sh", "-c", '"$@" && cksum f', "sh", compiled("limits"), "stored"]
+    wanted = plain(*command, size, means, end)
+    assert wanted.status == 0 and wanted.out
+    assert mounted(*command, size, means, end).seen() == wanted.seen()

@@ -1,6 +1,6 @@
 /*
- * limits.c - a program that has used up its descriptors, RLIMIT_NOFILE: what Linux does without
- * one more. argv[1] says what is done. Prints what came of it.
+ * limits.c - a program that has used up its descriptors, RLIMIT_NOFILE, or its memory, RLIMIT_AS:
+ * what Linux does without more. argv[1] says what is done. Prints what came of it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -161,6 +161,55 @@ static void threads(char *self)
     printf("of children %d, seen %d, lost %d; wrong %d\n", child, seen, lost, wrong);
 }
 
+/* ---- a mapped file, and no means left that could be had ---- */
+
+static void set_limit(int which, rlim_t most)
+{
+    need(setrlimit(which, &(struct rlimit){most, most}) == 0, "setrlimit");
+}
+
+static void use_up_for_good(const char *what)
+{
+    if (strcmp(what, "memory") == 0) {
+        set_limit(RLIMIT_AS, 1);
+        return;
+    }
+    set_limit(RLIMIT_NOFILE, SOFT);
+    while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+        ;
+}
+
+static char *map_new(size_t size, int *file)
+{
+    char *memory;
+
+    *file = open("f", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    need(*file >= 0 && ftruncate(*file, (off_t)size) == 0, "f");
+    memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+    need(memory != MAP_FAILED, "map");
+    memset(memory, 'm', size);
+    return memory;
+}
+
+static void stored(size_t size, const char *what, const char *end)
+{
+    int file;
+    char *memory = map_new(size, &file);
+
+    use_up_for_good(what);
+    memory[size / 2] = 's';
+    if (strcmp(end, "unmap") == 0)
+        need(munmap(memory, size) == 0, "unmap");
+    else if (strcmp(end, "cover") == 0)
+        need(mmap(memory, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+                 memory,
+             "cover");
+    else if (strcmp(end, "sync") == 0)
+        need(msync(memory, size, MS_SYNC) == 0 && fsync(file) == 0, "sync");
+    if (strcmp(end, "exit") != 0)
+        _exit(0);
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -170,6 +219,8 @@ int main(int argc, char **argv)
         programs(argv[0]);
     else if (argc > 1 && strcmp(argv[1], "threads") == 0)
         threads(argv[0]);
+    else if (argc > 4 && strcmp(argv[1], "stored") == 0)
+        stored(strtoul(argv[2], NULL, 10), argv[3], argv[4]);
     else
         return 2;
     return 0;
