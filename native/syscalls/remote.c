@@ -84,13 +84,14 @@ static struct df_file *resized(struct df_trip *trip, const struct df_where *wher
 }
 
 /* What was not done has grown the data file already: it is as long as the file again. */
-static void resize_back(struct df_trip *trip, const struct df_trip_where *at, struct df_file *file)
+static void resize_back(struct df_trip *trip, const struct df_trip_where *at,
+                        const struct dfi_chunks *chunks)
 {
     struct df_trip asking = *trip;
     struct stat st;
 
     if (df_trip_getattr(&asking, at, &st) == 0)
-        dfi_shadow_resize(file, st.st_size, true);
+        dfi_shadow_resize(chunks, st.st_size, true);
 }
 
 static int set_mapped(struct df_trip *trip, const struct df_trip_where *at, struct df_file *file,
@@ -100,12 +101,12 @@ static int set_mapped(struct df_trip *trip, const struct df_trip_where *at, stru
 
     if (dfi_shadow_change(file, &chunks) < 0)
         return -EIO;
-    dfi_shadow_resize(file, set->size, false);
+    dfi_shadow_resize(&chunks, set->size, false);
     int ret = df_trip_setattr(trip, at, set, st);
     if (ret == 0)
-        dfi_shadow_resize(file, set->size, true);
+        dfi_shadow_resize(&chunks, set->size, true);
     else
-        resize_back(trip, at, file);
+        resize_back(trip, at, &chunks);
     dfi_shadow_changed(&chunks);
     return ret;
 }
@@ -202,7 +203,7 @@ static void take_back(struct df_fs *fs, struct df_call *call, struct df_file *fi
     struct df_trip trip = trip_of(fs, call);
     struct df_trip_where at = {.base = handle_of(file), .name = ""};
 
-    resize_back(&trip, &at, file);
+    resize_back(&trip, &at, chunks);
     dfi_shadow_refill(file, chunks, offset, end);
 }
 
@@ -216,10 +217,10 @@ static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_fi
     if (dfi_shadow_change(file, &chunks) < 0)
         return -EIO;
     if (!appends) /* who sees the new size has the memory too */
-        dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, SSIZE_MAX);
+        dfi_shadow_write(&chunks, iov, iovcnt, *offset, SSIZE_MAX);
     ret = write_there(fs, call, file, iov, iovcnt, offset);
     if (appends && ret > 0)
-        dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
+        dfi_shadow_write(&chunks, iov, iovcnt, *offset, ret);
     else if (!appends && DF_UNLIKELY(ret < size))
         take_back(fs, call, file, &chunks, *offset + (ret > 0 ? ret : 0), *offset + size);
     dfi_shadow_changed(&chunks);
@@ -237,7 +238,7 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
     ret = write_there(fs, call, file, iov, iovcnt, offset);
     if (ret > 0 && DF_UNLIKELY(dfi_shadow_mapped_meanwhile(file)) &&
         dfi_shadow_change(file, &chunks) == 0) {
-        dfi_shadow_write(file, &chunks, iov, iovcnt, *offset, ret);
+        dfi_shadow_write(&chunks, iov, iovcnt, *offset, ret);
         dfi_shadow_changed(&chunks);
     }
     return ret;
@@ -252,7 +253,7 @@ static int allocated_there(struct df_trip *trip, struct df_file *file,
     const int zeroes = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
     int how = FALLOC_FL_KEEP_SIZE | (mode & zeroes ? FALLOC_FL_PUNCH_HOLE : 0);
 
-    dfi_shadow_allocate(file, chunks, how, offset, offset + length);
+    dfi_shadow_allocate(chunks, how, offset, offset + length);
     return mode & zeroes ? df_trip_fallocate(trip, handle_of(file), mode, offset, length) : 0;
 }
 
@@ -269,12 +270,12 @@ static int fallocate_mapped(struct df_fs *fs, struct df_call *call, struct df_fi
     if (dfi_shadow_change(file, &chunks) < 0)
         return -EIO;
     if (!(mode & FALLOC_FL_KEEP_SIZE)) /* who sees the new size has the memory too */
-        dfi_shadow_resize(file, offset + length, false);
+        dfi_shadow_resize(&chunks, offset + length, false);
     ret = df_trip_fallocate(&trip, handle_of(file), mode, offset, length);
     if (ret == 0)
         ret = allocated_there(&trip, file, &chunks, mode, offset, length);
     else
-        resize_back(&trip, &at, file);
+        resize_back(&trip, &at, &chunks);
     dfi_shadow_changed(&chunks);
     return (int)back(fs, call, &trip, ret);
 }

@@ -124,8 +124,8 @@ void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied);
 
 /*
  * What an op changes of a mapped file it changes between these two, on the mount and in the data
- * file: of a large one no chunk comes or goes meanwhile (shadow_chunks.h). For any other file they
- * do nothing. -EIO: it cannot be done.
+ * file: of a large one no chunk comes or goes meanwhile (shadow_chunks.h). -EIO: it cannot be done,
+ * and nothing was.
  */
 struct dfi_chunks;
 int dfi_shadow_change(struct df_file *file, struct dfi_chunks *chunks);
@@ -134,13 +134,12 @@ void dfi_shadow_changed(struct dfi_chunks *chunks);
 /* As the ops of these names, for a mapped file: on its data file. */
 ssize_t dfi_shadow_read(struct df_trip *trip, struct df_file *file, const struct iovec *iov,
                         int iovcnt, off_t offset);
-void dfi_shadow_write(struct df_file *file, const struct dfi_chunks *chunks,
-                      const struct iovec *iov, int iovcnt, off_t offset, ssize_t size);
+void dfi_shadow_write(const struct dfi_chunks *chunks, const struct iovec *iov, int iovcnt,
+                      off_t offset, ssize_t size);
 /* `shrink`: as it is now on the mount; else it only grows, before the mount knows of it. */
-void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink);
+void dfi_shadow_resize(const struct dfi_chunks *chunks, off_t size, bool shrink);
 /* `mode`: one of fallocate(2) that keeps the size, and that tmpfs knows. */
-void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, int mode,
-                         off_t offset, off_t end);
+void dfi_shadow_allocate(const struct dfi_chunks *chunks, int mode, off_t offset, off_t end);
 /* What the mount has not taken is again as it is there, up to its end. */
 void dfi_shadow_refill(struct df_file *file, const struct dfi_chunks *chunks, off_t offset,
                        off_t end);

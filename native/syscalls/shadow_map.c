@@ -326,14 +326,23 @@ static bool is_chunked(const struct df_file *file)
     return ofd && marks_of(ofd) & DFI_SHADOW_CHUNKED;
 }
 
+/* Who had a file open that was found by its name (dfi_shadow_find()) may have closed it meanwhile:
+ * then it has no data file, and needs none. */
+static long begin_small(struct df_file *file, struct dfi_chunks *chunks)
+{
+    chunks->list = -1;
+    chunks->data = open_of(file, O_RDWR);
+    return chunks->data == -ENOENT ? 0 : chunks->data;
+}
+
 int dfi_shadow_change(struct df_file *file, struct dfi_chunks *chunks)
 {
     const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
+    long ret = is_chunked(file)
+                   ? dfi_chunks_begin(chunks, dfi_record_now()->files, ofd->mount, ofd->ino)
+                   : begin_small(file, chunks);
 
-    chunks->data = chunks->list = -1;
-    if (!is_chunked(file))
-        return 0;
-    return dfi_chunks_begin(chunks, dfi_record_now()->files, ofd->mount, ofd->ino) < 0 ? -EIO : 0;
+    return ret < 0 ? -EIO : 0;
 }
 
 void dfi_shadow_changed(struct dfi_chunks *chunks)
@@ -423,44 +432,34 @@ ssize_t dfi_shadow_read(struct df_trip *trip, struct df_file *file, const struct
     return ret;
 }
 
-static void write_some(const struct dfi_chunks *chunks, long data, const char *from, size_t size,
-                       off_t offset)
+static void write_some(const struct dfi_chunks *chunks, const char *from, size_t size, off_t offset)
 {
     if (chunks->list >= 0)
         write_chunks(chunks, from, size, offset);
     else
-        dfi_kernel(__NR_pwrite64, data, from, size, offset);
+        dfi_kernel(__NR_pwrite64, chunks->data, from, size, offset);
 }
 
-void dfi_shadow_write(struct df_file *file, const struct dfi_chunks *chunks,
-                      const struct iovec *iov, int iovcnt, off_t offset, ssize_t size)
+void dfi_shadow_write(const struct dfi_chunks *chunks, const struct iovec *iov, int iovcnt,
+                      off_t offset, ssize_t size)
 {
-    long data = chunks->list >= 0 ? chunks->data : open_of(file, O_RDWR);
-
-    for (int i = 0; data >= 0 && i < iovcnt && size > 0; i++) {
+    for (int i = 0; i < iovcnt && size > 0; i++) {
         size_t run = (ssize_t)iov[i].iov_len < size ? iov[i].iov_len : (size_t)size;
 
-        write_some(chunks, data, iov[i].iov_base, run, offset);
+        write_some(chunks, iov[i].iov_base, run, offset);
         offset += (off_t)run;
         size -= (ssize_t)run;
     }
     if (chunks->list >= 0)
-        grow(data, offset);
-    else
-        dfi_brief_close(data);
+        grow(chunks->data, offset);
 }
 
-void dfi_shadow_resize(struct df_file *file, off_t size, bool shrink)
+void dfi_shadow_resize(const struct dfi_chunks *chunks, off_t size, bool shrink)
 {
-    long data = open_of(file, O_RDWR);
-
-    if (data < 0)
-        return;
     if (shrink)
-        dfi_kernel(__NR_ftruncate, data, size);
+        dfi_kernel(__NR_ftruncate, chunks->data, size);
     else
-        grow(data, size);
-    dfi_brief_close(data);
+        grow(chunks->data, size);
 }
 
 /* Of a large file what is not there is not touched. */
@@ -475,20 +474,12 @@ static void allocate_chunks(const struct dfi_chunks *c, int mode, off_t offset, 
     }
 }
 
-void dfi_shadow_allocate(struct df_file *file, const struct dfi_chunks *chunks, int mode,
-                         off_t offset, off_t end)
+void dfi_shadow_allocate(const struct dfi_chunks *chunks, int mode, off_t offset, off_t end)
 {
-    long data;
-
-    if (chunks->list >= 0) {
+    if (chunks->list >= 0)
         allocate_chunks(chunks, mode, offset, end);
-        return;
-    }
-    data = open_of(file, O_RDWR);
-    if (data < 0)
-        return;
-    dfi_kernel(__NR_fallocate, data, mode, offset, end - offset);
-    dfi_brief_close(data);
+    else
+        dfi_kernel(__NR_fallocate, chunks->data, mode, offset, end - offset);
 }
 
 /* ---- what was not done after all ---- */
@@ -525,16 +516,13 @@ void dfi_shadow_refill(struct df_file *file, const struct dfi_chunks *chunks, of
                        off_t end)
 {
     struct dfi_files *files = dfi_record_now()->files;
-    long data = chunks->list >= 0 ? chunks->data : open_of(file, O_RDWR);
     struct dfi_filling f;
 
-    if (data >= 0 && dfi_fill_begin(&f, files, readable(files, file), data) == 0) {
-        if (chunks->list >= 0)
-            refill_chunks(&f, chunks, offset, end);
-        else
-            dfi_fill_again(&f, offset, end);
-        dfi_fill_end(&f);
-    }
-    if (chunks->list < 0)
-        dfi_brief_close(data);
+    if (dfi_fill_begin(&f, files, readable(files, file), chunks->data) < 0)
+        return;
+    if (chunks->list >= 0)
+        refill_chunks(&f, chunks, offset, end);
+    else
+        dfi_fill_again(&f, offset, end);
+    dfi_fill_end(&f);
 }

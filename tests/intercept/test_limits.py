@@ -37,3 +37,13 @@ def test_what_was_stored_is_written_without_means(plain, mounted, compiled, size
     wanted = plain(*command, size, means, end)
     assert wanted.status == 0 and wanted.out
     assert mounted(*command, size, means, end).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_changes_of_a_mapped_file_without_a_descriptor(mounted, compiled, size):
+    """They fail as a whole: none comes to the mount and is overwritten by what memory shows."""
+    script = f'"$0" refused {size} && wc -c <f && tr -d m <f'
+    outcome = mounted("/bin/sh", "-c", script, compiled("limits"))
+    failed = "-1 Input/output error"
+    assert outcome.out.decode() == f"write: {failed}\ngrow: {failed}\npunch: {failed}\n{size}\n"
+    assert outcome.status == 0

@@ -210,6 +210,22 @@ static void stored(size_t size, const char *what, const char *end)
         _exit(0);
 }
 
+static void say(const char *what, int result)
+{
+    printf("%s: %d %s\n", what, result, strerror(errno));
+}
+
+static void refused(size_t size)
+{
+    int file;
+
+    map_new(size, &file);
+    use_up_for_good("descriptors");
+    say("write", (int)pwrite(file, "w", 1, 0));
+    say("grow", ftruncate(file, (off_t)size + 1));
+    say("punch", fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1));
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -221,6 +237,8 @@ int main(int argc, char **argv)
         threads(argv[0]);
     else if (argc > 4 && strcmp(argv[1], "stored") == 0)
         stored(strtoul(argv[2], NULL, 10), argv[3], argv[4]);
+    else if (argc > 2 && strcmp(argv[1], "refused") == 0)
+        refused(strtoul(argv[2], NULL, 10));
     else
         return 2;
     return 0;
