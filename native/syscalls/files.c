@@ -129,7 +129,7 @@ int dfi_files_keep_fd(struct dfi_process *process, int fd)
 }
 
 /* Nobody becomes a client. Who cannot, for want of descriptors, say, goes on as nobody, whom the
- * server gives no files: ENFILE. */
+ * server gives no files: ENFILE, which remote.c makes the reason. */
 void dfi_files_meet(struct df_link *link)
 {
     struct dfi_process *process = dfi_process();
@@ -143,6 +143,7 @@ void dfi_files_meet(struct df_link *link)
         limit = dfi_limit_raise();
         dfi_brief_enter();
         client = df_join_late(link, files->entry, &control);
+        files->unmet = client < 0 ? (int)client : 0;
         if (client > 0) {
             hidden = dfi_files_keep_fd(process, control);
             link->control = hidden < 0 ? control : hidden;

@@ -106,6 +106,7 @@ struct dfi_files {
     struct df_link link; /* its client may be 0: nobody, who joins when something is asked for */
     int entry;           /* socket that all processes of the run have: to join by */
     struct dfi_lock joining; /* protects the change of link.client from 0, and young */
+    int unmet;               /* why it could not join the last time; 0: it could */
     struct dfi_shared *shared;
     char shadow[120]; /* directory of the job's shadow files; no trailing slash */
     uint32_t shadow_len;

@@ -133,13 +133,21 @@ static void take_opened(struct df_file *file, const struct df_message_file *made
     file->traits = made->traits;
 }
 
+/* It is the process that lacks something, not the server. */
+static int as_nobody(const struct df_trip *trip, int ret)
+{
+    const struct dfi_files *files = dfi_record_now()->files;
+
+    return ret == -ENFILE && trip->link->client == 0 && files->unmet < 0 ? files->unmet : ret;
+}
+
 static int remote_open(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                        struct df_file *file, int flags, mode_t mode)
 {
     struct df_trip trip = trip_of(fs, call);
     struct df_trip_where at = where_of(where);
     struct df_message_file made;
-    int ret = df_trip_open(&trip, &at, flags, mode, &made);
+    int ret = as_nobody(&trip, df_trip_open(&trip, &at, flags, mode, &made));
 
     if (ret == 0)
         take_opened(file, &made);
@@ -152,7 +160,7 @@ static int remote_tmpfile(struct df_fs *fs, struct df_call *call, const struct d
     struct df_trip trip = trip_of(fs, call);
     struct df_trip_where at = where_of(where);
     struct df_message_file made;
-    int ret = df_trip_tmpfile(&trip, &at, flags, mode, &made);
+    int ret = as_nobody(&trip, df_trip_tmpfile(&trip, &at, flags, mode, &made));
 
     if (ret == 0)
         take_opened(file, &made);

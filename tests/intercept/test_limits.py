@@ -47,3 +47,11 @@ def test_changes_of_a_mapped_file_without_a_descriptor(mounted, compiled, size):
     failed = "-1 Input/output error"
     assert outcome.out.decode() == f"write: {failed}\ngrow: {failed}\npunch: {failed}\n{size}\n"
     assert outcome.status == 0
+
+
+def test_the_first_file_of_a_mount_with_few_descriptors(plain, mounted, compiled):
+    """The server is to know the process first, which takes descriptors: else nothing is made."""
+    command = ["/bin/sh", "-c", 'at=$PWD && cd / && "$0" first "$at"', compiled("limits")]
+    wanted = plain(*command)
+    assert wanted.status == 0 and wanted.out.count(b": 0\n") == 4
+    assert mounted(*command).seen() == wanted.seen()

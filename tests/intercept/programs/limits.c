@@ -226,6 +226,38 @@ static void refused(size_t size)
     say("punch", fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1));
 }
 
+/* ---- the first file of a mount, with few descriptors left ---- */
+
+/* As on Linux it is made, or there is none. 0, or an exit status that says what is wrong. */
+static int make_first(const char *name, int left)
+{
+    int last = -1, fd, error;
+
+    set_limit(RLIMIT_NOFILE, SOFT);
+    while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        last = fd;
+    for (int i = 0; i < left; i++)
+        close(last - i);
+    fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    error = errno;
+    if (fd >= 0)
+        return unlink(name);
+    return error != EMFILE ? error : access(name, F_OK) == 0 || errno != ENOENT;
+}
+
+static void first(const char *directory)
+{
+    char name[4096];
+    pid_t child;
+
+    snprintf(name, sizeof(name), "%s/first", directory);
+    for (int left = 0; left < 4; left++) {
+        if ((child = fork()) == 0)
+            _exit(make_first(name, left));
+        printf("%d left: %d\n", left, end_of(child));
+    }
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -235,6 +267,8 @@ int main(int argc, char **argv)
         programs(argv[0]);
     else if (argc > 1 && strcmp(argv[1], "threads") == 0)
         threads(argv[0]);
+    else if (argc > 2 && strcmp(argv[1], "first") == 0)
+        first(argv[2]);
     else if (argc > 4 && strcmp(argv[1], "stored") == 0)
         stored(strtoul(argv[2], NULL, 10), argv[3], argv[4]);
     else if (argc > 2 && strcmp(argv[1], "refused") == 0)
