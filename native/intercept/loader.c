@@ -106,7 +106,7 @@ static _Noreturn void end(int status)
 
 static void say_error(const char *subject, const char *what, long error)
 {
-    char line[64];
+    char line[128];
     struct dfi_text text = DFI_TEXT(line);
     dfi_text_add(&text, what);
     dfi_text_add(&text, " (errno ");

@@ -53,7 +53,7 @@ const char *dfi_start_refusal(long error)
     case -EPROTO:
         return "the run that it belongs to is of another build of directfuse: begin it again";
     case -ENOMEM:
-        return "no room for the run's memory (RLIMIT_AS, `ulimit -v`)";
+        return "no room for the run's memory (RLIMIT_AS, `ulimit -v`; RLIMIT_DATA, `ulimit -d`)";
     default:
         return "the run that it belongs to cannot be joined";
     }

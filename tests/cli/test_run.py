@@ -152,7 +152,8 @@ def test_a_limit_of_address_space_is_named(run, memory, inside):
     if inside:  # by another process, which does not know what is the run's
         limited = "prlimit --pid $$ --as=400000000; exec /bin/true"
         done = run("run", *memory[1], *shell(limited))
-        assert "RLIMIT_AS, `ulimit -v`" in done.stderr and done.returncode == 125
+        assert "RLIMIT_AS, `ulimit -v`; RLIMIT_DATA, `ulimit -d`) (errno 12)\n" in done.stderr
+        assert done.returncode == 125
     else:
         done = subprocess.run(
             ["/bin/sh", "-c", f"ulimit -v 400000; exec {script}"],
