@@ -88,10 +88,30 @@ static bool is_ended(const struct sigcontext *at)
     return at->rip == (uintptr_t)dfi_wait_end && (long)at->rax == -EINTR;
 }
 
+static long queue(int signal, const siginfo_t *info)
+{
+    return dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid),
+                      signal, info);
+}
+
+/* Where the user has as many signals waiting as RLIMIT_SIGPENDING allows, one as of kill(2) can be
+ * sent all the same: it takes no room. */
 void dfi_signal_queue(int signal, const siginfo_t *info)
 {
-    dfi_kernel(__NR_rt_tgsigqueueinfo, dfi_kernel(__NR_getpid), dfi_kernel(__NR_gettid), signal,
-               info);
+    const siginfo_t bare = {.si_signo = signal, .si_code = SI_USER};
+    if (queue(signal, info) == -EAGAIN)
+        queue(signal, &bare);
+}
+
+/* What comes back from the kernel is what was queued again, though there was no room for all of it:
+ * then it is of nobody. */
+static void recall(struct dfi_pending *pending, int signal, siginfo_t *info)
+{
+    if (signal != pending->queued)
+        return;
+    if (info->si_code == SI_USER && info->si_pid == 0)
+        memcpy(info, &pending->info, sizeof *info);
+    pending->queued = 0;
 }
 
 static siginfo_t *sent_of(struct dfi_pending *pending, int signal)
@@ -109,6 +129,7 @@ static void remember(struct dfi_pending *pending, int signal, const siginfo_t *i
     } else {
         memcpy(&pending->info, info, sizeof *info);
         pending->signal = signal;
+        pending->queued = 0;
     }
 }
 
@@ -137,8 +158,10 @@ static int queue_again(struct dfi_thread *self)
 {
     struct dfi_pending *pending = self->pending;
     int any = pending->signal;
-    if (pending->signal != 0)
+    if (pending->signal != 0) {
         dfi_signal_queue(pending->signal, &pending->info);
+        pending->queued = pending->signal;
+    }
     for (int signal = SIGBUS; signal <= SIGSEGV; signal += SIGSEGV - SIGBUS) {
         if ((pending->held & DFI_BIT(signal)) != 0)
             dfi_signal_queue(any = signal, sent_of(pending, signal));
@@ -199,6 +222,7 @@ static void refuse(struct dfi_thread *self, struct sigcontext *at)
 static __sighandler_t pick(struct dfi_thread *self, int signal, siginfo_t *info,
                            struct ucontext *context)
 {
+    recall(self->pending, signal, info);
     if (!self->in_core) {
         if (signal == SIGSEGV && info->si_code > 0 && self->process->late != 0 &&
             is_late_memory(self, info, context))

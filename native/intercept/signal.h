@@ -46,6 +46,7 @@ struct dfi_stack {
 struct dfi_pending {
     siginfo_t info;
     int signal;                /* 0: none */
+    int queued;                /* whose `info` is still: a signal that is the kernel's again */
     siginfo_t sent[2];         /* SIGSEGV, SIGBUS */
     unsigned long held;        /* their bits */
     bool ended;                /* by the kernel, for good, is the call that the core was making */

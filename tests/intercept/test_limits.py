@@ -55,3 +55,11 @@ def test_the_first_file_of_a_mount_with_few_descriptors(plain, mounted, compiled
     wanted = plain(*command)
     assert wanted.status == 0 and wanted.out.count(b": 0\n") == 4
     assert mounted(*command).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "real-time"])
+def test_signals_of_timers_where_no_more_may_wait(plain, mounted, compiled, kind):
+    """RLIMIT_SIGPENDING: one that comes while the thread is in the core waits once more."""
+    wanted = plain(compiled("limits"), "timers", kind)
+    assert wanted.seen() == (0, b"100 came, 0 of them wrong\n", b"")
+    assert mounted(compiled("limits"), "timers", kind).seen() == wanted.seen()

@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SOFT 64
@@ -258,6 +261,45 @@ static void first(const char *directory)
     }
 }
 
+/* ---- a timer whose signals take all the room that there is for signals that wait ---- */
+
+static volatile sig_atomic_t told, wrongly;
+
+static void tell(int signal, siginfo_t *info, void *context)
+{
+    (void)signal, (void)context;
+    told++;
+    wrongly += info->si_code != SI_TIMER || info->si_value.sival_int != 77;
+}
+
+static bool comes_in_time(timer_t timer)
+{
+    struct itimerspec soon = {.it_value.tv_nsec = 200000};
+    int before = told;
+    time_t end = time(NULL) + 3;
+    struct stat st;
+
+    timer_settime(timer, 0, &soon, NULL);
+    while (told == before && time(NULL) < end)
+        stat(".", &st);
+    return told != before;
+}
+
+static void timers(int signal)
+{
+    struct sigaction action = {.sa_sigaction = tell, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigevent event = {.sigev_signo = signal, .sigev_value.sival_int = 77};
+    timer_t timer;
+    int rounds = 0;
+
+    sigaction(signal, &action, NULL);
+    need(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0, "timer");
+    set_limit(RLIMIT_SIGPENDING, 1);
+    while (rounds < 100 && comes_in_time(timer))
+        rounds++;
+    printf("%d came, %d of them wrong\n", rounds, (int)wrongly);
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IONBF, 0);
@@ -267,6 +309,8 @@ int main(int argc, char **argv)
         programs(argv[0]);
     else if (argc > 1 && strcmp(argv[1], "threads") == 0)
         threads(argv[0]);
+    else if (argc > 2 && strcmp(argv[1], "timers") == 0)
+        timers(strcmp(argv[2], "real-time") == 0 ? SIGRTMIN : SIGALRM);
     else if (argc > 2 && strcmp(argv[1], "first") == 0)
         first(argv[2]);
     else if (argc > 4 && strcmp(argv[1], "stored") == 0)
