@@ -68,7 +68,7 @@ static void be_nobody(struct df_link *link)
 static void in_child(void)
 {
     for (struct df_joined *j = list; j; j = j->next)
-        if (j->child == 0 || df_join_born(&j->link, j->child) < 0)
+        if (j->child == 0 || df_join_born(&j->link, j->link.control, j->child) < 0)
             be_nobody(&j->link);
     pthread_mutex_unlock(&list_lock);
 }

@@ -247,14 +247,14 @@ int64_t df_join_late(const struct df_link *link, int socket, int *control)
     return ret;
 }
 
-int df_join_born(struct df_link *link, uint32_t client)
+int df_join_born(struct df_link *link, int socket, uint32_t client)
 {
     int pair[2];
     long ret = make_pair(pair);
 
     if (ret < 0)
         return (int)ret;
-    ret = send_packet(link->control, DF_JOIN_BORN, client, 0, pair[1]);
+    ret = send_packet(socket, DF_JOIN_BORN, client, 0, pair[1]);
     close_fd(pair[1]);
     if (ret < 0) {
         close_fd(pair[0]);

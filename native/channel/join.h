@@ -73,11 +73,12 @@ int df_join_hello(struct df_link *link, int socket, struct df_join_wait wait,
 int64_t df_join_late(const struct df_link *link, int socket, int *control);
 
 /*
- * In a forked child: link is the parent's copy, client is what df_trip_fork() gave the parent. From
- * now on the link is the child's own; link->control is another descriptor, and the child's copy of
- * the parent's is closed. 0 or -errno: then the child is no client.
+ * In a forked child: link is the parent's copy, client is what df_trip_fork() gave the parent, and
+ * the socket leads to the server. From now on the link is the child's own; link->control is another
+ * descriptor, and the child's copy of the parent's is closed. 0 or -errno: then the child is no
+ * client.
  */
-int df_join_born(struct df_link *link, uint32_t client);
+int df_join_born(struct df_link *link, int socket, uint32_t client);
 
 /*
  * Moves a descriptor that stays open above 0, 1 and 2: a program that has closed these may write to

@@ -134,6 +134,22 @@ void dfi_loader_keep(const char *path)
     dfi_loader_fd = fd < 0 ? -1 : dfi_move_high((int)fd);
 }
 
+void dfi_loader_leave(struct dfi_process *process)
+{
+    if (dfi_loader_fd < 0)
+        return;
+    dfi_kernel(__NR_close, dfi_loader_fd);
+    dfi_unhide_fd(process, dfi_loader_fd);
+    dfi_loader_fd = -1;
+}
+
+void dfi_loader_return(struct dfi_process *process)
+{
+    dfi_loader_keep(dfi_loader_is_self ? "/proc/self/exe" : dfi_run->loader);
+    if (dfi_loader_fd >= 0)
+        dfi_hidden_add(process, dfi_loader_fd);
+}
+
 static bool is_refused(long result)
 {
     return result == -ENOENT || result == -EACCES || result == -EPERM || result == -ENOSYS;

@@ -23,6 +23,10 @@
 extern int dfi_loader_fd;
 void dfi_loader_keep(const char *path);
 
+/* Its number is free between the two, in a process of one thread. */
+void dfi_loader_leave(struct dfi_process *process);
+void dfi_loader_return(struct dfi_process *process);
+
 /* Whether /proc/self/exe is the loader; not so in a program that was entered by LD_PRELOAD. */
 extern bool dfi_loader_is_self;
 

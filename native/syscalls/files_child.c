@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "channel/join.h"
+#include "intercept/exec.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
 #include "syscalls/linger.h"
@@ -128,12 +129,34 @@ static void count_anew(struct df_link *link)
     atomic_store(&link->hits, 0);
 }
 
+/* Where no number is left: that of the parent's socket, which it does not keep, and that of the
+ * loader's, which it opens again. A child that shares our memory may not touch the latter. */
+static bool tell_without_numbers(struct dfi_process *process, struct df_link *link, uint32_t client)
+{
+    struct dfi_files *files = process->files;
+    int control = link->control;
+    bool told;
+
+    dfi_kernel(__NR_close, control);
+    link->control = -1;
+    told = df_join_born(link, files->entry, client) == 0;
+    if (!told && !files->lender) {
+        dfi_loader_leave(process);
+        told = df_join_born(link, files->entry, client) == 0;
+        dfi_loader_return(process);
+    }
+    if (!told)
+        link->control = control; /* for be_nobody() */
+    return told;
+}
+
 /* The parent may have used up its descriptors. False: even the hard limit leaves none. */
 static bool tell_birth(struct dfi_process *process, struct df_link *link, uint32_t client)
 {
     int control = link->control;
     unsigned long limit = dfi_limit_raise();
-    bool told = df_join_born(link, client) == 0;
+    bool told = df_join_born(link, control, client) == 0 ||
+                (process->files->entry >= 0 && tell_without_numbers(process, link, client));
 
     if (told)
         move_control(process, link, control);
@@ -151,6 +174,14 @@ static void be_nobody(struct dfi_process *process, struct df_link *link)
     link->control = -1;
 }
 
+/* Who shares our memory has nothing that its parent has not: the server need not wait for it. */
+static void forget_birth(struct dfi_files *files, uint32_t client)
+{
+    struct df_trip trip = dfi_trip_of(files);
+
+    df_trip_unfork(&trip, client);
+}
+
 static void be_born(struct dfi_process *process, uint32_t client)
 {
     struct dfi_files *files = process->files;
@@ -162,7 +193,9 @@ static void be_born(struct dfi_process *process, uint32_t client)
     memset(files->young, 0, sizeof(files->young)); /* they are its parent's */
     link->client = 0;
     count_anew(link);
-    if (link->segment && (client == 0 || !tell_birth(process, link, client)))
+    if (link->segment && client != 0 && !tell_birth(process, link, client) && files->lender)
+        forget_birth(files, client);
+    if (link->segment && link->client == 0)
         be_nobody(process, link);
 }
 

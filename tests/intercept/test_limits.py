@@ -63,3 +63,11 @@ def test_signals_of_timers_where_no_more_may_wait(plain, mounted, compiled, kind
     wanted = plain(compiled("limits"), "timers", kind)
     assert wanted.seen() == (0, b"100 came, 0 of them wrong\n", b"")
     assert mounted(compiled("limits"), "timers", kind).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("left", ["0", "1", "2", "9"])
+def test_the_server_knows_a_child_that_finds_no_descriptor_left(mounted, compiled, left):
+    """Else it waits for its birth when the run has ended, and then takes its files away."""
+    mounted.through = ["/bin/sh", "-c", 'ulimit -n 64 && exec "$@"', "sh"]
+    outcome = mounted(compiled("limits"), "child", left)
+    assert outcome.seen() == (0, b"sockets of its own: 1\n", b"")

@@ -261,6 +261,53 @@ static void first(const char *directory)
     }
 }
 
+/* ---- a child, with few descriptors left ---- */
+
+/* The number of a socket that is not listed, but there by name; 0: the descriptor is none. */
+static unsigned long socket_of(int fd)
+{
+    char name[32], target[64] = "";
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    if (readlink(name, target, sizeof(target) - 1) < 0 || strncmp(target, "socket:[", 8) != 0)
+        return 0;
+    return strtoul(target + 8, NULL, 10);
+}
+
+/* The server hears of a process's end by a socket that no other has. */
+static int count_own(const unsigned long *parents)
+{
+    int own = 0;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        unsigned long one = socket_of(fd);
+        int at = 0;
+
+        while (one && at < 1024 && parents[at] != one)
+            at++;
+        own += one && at == 1024;
+    }
+    return own;
+}
+
+static void one_child(char *left)
+{
+    int file = open("f", O_RDWR | O_CREAT | O_TRUNC, 0600), last = -1, fd;
+    unsigned long sockets[1024];
+    pid_t child;
+
+    set_limit(RLIMIT_NOFILE, SOFT);
+    while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        last = fd;
+    for (int i = 0; i < atoi(left); i++)
+        close(last - i);
+    for (fd = 0; fd < 1024; fd++)
+        sockets[fd] = socket_of(fd);
+    if ((child = fork()) == 0)
+        _exit(write(file, "child", 5) == 5 ? count_own(sockets) : 255);
+    printf("sockets of its own: %d\n", end_of(child));
+}
+
 /* ---- a timer whose signals take all the room that there is for signals that wait ---- */
 
 static volatile sig_atomic_t told, wrongly;
@@ -309,6 +356,8 @@ int main(int argc, char **argv)
         programs(argv[0]);
     else if (argc > 1 && strcmp(argv[1], "threads") == 0)
         threads(argv[0]);
+    else if (argc > 2 && strcmp(argv[1], "child") == 0)
+        one_child(argv[2]);
     else if (argc > 2 && strcmp(argv[1], "timers") == 0)
         timers(strcmp(argv[2], "real-time") == 0 ? SIGRTMIN : SIGALRM);
     else if (argc > 2 && strcmp(argv[1], "first") == 0)
