@@ -13,6 +13,7 @@
 #include <linux/seccomp.h>
 
 #define RLIMIT_NOFILE 7
+#define UNRAISED      (~0ul) /* no limit of descriptors is as high */
 #define HIGH_FD 1024 /* below: where select(2) and small limits reach, and fork copies little */
 
 bool dfi_is_hidden(const struct dfi_process *process, int fd)
@@ -41,27 +42,50 @@ void dfi_hidden_add(struct dfi_process *process, int fd)
 
 struct dfi_lock dfi_limit_lock DFI_HOT;
 
-static bool was_raised DFI_HOT; /* at some time, by somebody who shares our memory */
+static bool was_raised DFI_HOT;         /* at some time, by somebody who shares our memory */
+static unsigned long raised_to DFI_HOT; /* under dfi_limit_lock */
 
+static long set_limit(const unsigned long limit[2], unsigned long before[2])
+{
+    return dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, before);
+}
+
+static long get_limit(unsigned long limit[2])
+{
+    return set_limit(0, limit);
+}
+
+/* What it was when it is raised: another process may have set it since it was asked for. */
 unsigned long dfi_limit_raise(void)
 {
-    unsigned long limit[2] = {0, 0}, raised[2];
+    unsigned long limit[2], raised[2];
     dfi_lock(&dfi_limit_lock);
     __atomic_store_n(&was_raised, true, __ATOMIC_RELAXED);
-    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) < 0)
+    raised_to = UNRAISED;
+    if (get_limit(limit) < 0)
         return 0;
     raised[0] = raised[1] = limit[1];
-    dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, raised, 0);
+    if (set_limit(raised, limit) == 0)
+        raised_to = raised[0];
     return limit[0];
+}
+
+/* What is replaced ought to be our own: else another process has set it, and it is to stay. */
+static void put_back(unsigned long limit[2], unsigned long soft)
+{
+    unsigned long own = limit[0], before[2];
+    for (limit[0] = soft; set_limit(limit, before) == 0 && before[0] != own;) {
+        own = limit[0];
+        limit[0] = before[0];
+        limit[1] = before[1];
+    }
 }
 
 void dfi_limit_restore(unsigned long soft)
 {
     unsigned long limit[2];
-    if (dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, limit) == 0) {
-        limit[0] = soft;
-        dfi_kernel(__NR_prlimit64, 0, RLIMIT_NOFILE, limit, 0);
-    }
+    if (raised_to != UNRAISED && get_limit(limit) == 0 && limit[0] == raised_to)
+        put_back(limit, soft);
     dfi_unlock(&dfi_limit_lock);
 }
 

@@ -20,6 +20,13 @@ def test_a_limit_that_is_raised_for_a_moment_is_not_seen(plain, mounted, compile
     assert mounted(compiled("limits"), "threads").seen() == wanted.seen()
 
 
+def test_a_limit_that_another_process_sets_stays(plain, mounted, compiled):
+    """By prlimit(2), while it is raised for a moment."""
+    wanted = plain(compiled("limits"), "outside")
+    assert wanted.seen() == (0, b"lost 0\n", b"")
+    assert mounted(compiled("limits"), "outside").seen() == wanted.seen()
+
+
 SMALL, LARGE = "20000", "20000000"  # what is copied as a whole, and by chunks
 
 

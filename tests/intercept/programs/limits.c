@@ -308,6 +308,52 @@ static void one_child(char *left)
     printf("sockets of its own: %d\n", end_of(child));
 }
 
+/* ---- the limit is set by another process while it is raised for moments ---- */
+
+static void read_full(int ready)
+{
+    int file = open("f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char byte;
+
+    need(file >= 0 && ftruncate(file, 4096) == 0, "f");
+    need(mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED, "map");
+    use_up(0);
+    need(write(ready, "", 1) == 1, "ready");
+    for (;;) /* which fails where the limit is set just before it counts */
+        need(pread(file, &byte, 1, 0) >= 0 || errno == EIO, "read");
+}
+
+/* It may be raised just now, or just being put back. */
+static bool is_set(pid_t child, rlim_t soft)
+{
+    struct rlimit now = {0};
+    time_t end = time(NULL) + 3;
+
+    while (now.rlim_cur != soft && time(NULL) < end)
+        need(prlimit(child, RLIMIT_NOFILE, NULL, &now) == 0, "get");
+    return now.rlim_cur == soft;
+}
+
+static void set_from_outside(void)
+{
+    struct rlimit limit;
+    int ready[2], lost = 0;
+    pid_t child;
+
+    need(pipe(ready) == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0, "pipe");
+    if ((child = fork()) == 0)
+        read_full(ready[1]);
+    need(read(ready[0], &(char){0}, 1) == 1, "ready");
+    for (int i = 0; i < 20000 && lost == 0; i++) {
+        limit.rlim_cur = SOFT - (rlim_t)i % 4;
+        need(prlimit(child, RLIMIT_NOFILE, &limit, NULL) == 0, "set");
+        lost += !is_set(child, limit.rlim_cur);
+    }
+    kill(child, SIGKILL);
+    end_of(child);
+    printf("lost %d\n", lost);
+}
+
 /* ---- a timer whose signals take all the room that there is for signals that wait ---- */
 
 static volatile sig_atomic_t told, wrongly;
@@ -356,6 +402,8 @@ int main(int argc, char **argv)
         programs(argv[0]);
     else if (argc > 1 && strcmp(argv[1], "threads") == 0)
         threads(argv[0]);
+    else if (argc > 1 && strcmp(argv[1], "outside") == 0)
+        set_from_outside();
     else if (argc > 2 && strcmp(argv[1], "child") == 0)
         one_child(argv[2]);
     else if (argc > 2 && strcmp(argv[1], "timers") == 0)
