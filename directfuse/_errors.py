@@ -52,13 +52,23 @@ def limit_remedy(code: int | None) -> str:
     return f"(a {words})" if words else ""
 
 
+def _soft_limit(which: int) -> int:
+    """Where a filter refuses to tell it, there is none to be named: RLIM_INFINITY."""
+    import resource
+
+    try:
+        return resource.getrlimit(which)[0]
+    except OSError:
+        return resource.RLIM_INFINITY
+
+
 def _other_limit(code: int | None) -> str:
     import resource
 
     unlimited = resource.RLIM_INFINITY
-    space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    space = _soft_limit(resource.RLIMIT_AS)
+    size = _soft_limit(resource.RLIMIT_FSIZE)
+    processes = _soft_limit(resource.RLIMIT_NPROC)
     if code == errno.ENOMEM and space != unlimited:
         words = f"process may have {space >> 10} KiB of address space here; {_SEGMENT}: "
         return words + "`ulimit -v unlimited`"

@@ -84,6 +84,14 @@ def test_a_system_call_that_is_missing_is_named():
     assert "pidfd_open(2): Function not implemented: this kernel does not have it" in done.stderr
 
 
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
+def test_limits_that_nobody_may_ask_for_are_no_remedy(code):
+    words = [*forbidden(302, code=code), *COMMAND, "run", "-m", "memfs /m", "--", "true"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 125 and said_clearly(done)
+    assert os.strerror(code) in done.stderr
+
+
 def test_a_job_without_processes_is_told_which_limit_that_may_be():
     """RLIMIT_NPROC is mostly higher than that of the job, and no more of it would help."""
     assert "pids.max" in limit_remedy(errno.EAGAIN)
