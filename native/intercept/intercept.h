@@ -289,8 +289,8 @@ void dfi_hidden_add(struct dfi_process *process, int fd);
 
 /*
  * Moves a descriptor of ours out of the program's way (or adds one): its new number, high and
- * recorded in process->hidden, or a negative errno. The old number is closed; where no other is
- * left, it stays.
+ * recorded in process->hidden, or a negative errno. The old number is closed; where no other can be
+ * had, it stays.
  */
 int dfi_hide_fd(struct dfi_process *process, int fd);
 

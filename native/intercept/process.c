@@ -147,8 +147,9 @@ int dfi_move_high(int fd)
     if (high <= 2)
         return fd;
     long moved = dfi_kernel(__NR_dup3, fd, high, flags != 0 ? O_CLOEXEC : 0);
-    if (moved >= 0)
-        dfi_kernel(__NR_close, fd);
+    if (moved < 0) /* a filter may refuse it: hidden it is there, too */
+        return fd;
+    dfi_kernel(__NR_close, fd);
     return (int)moved;
 }
 

@@ -56,6 +56,7 @@ def mounted(request, tmp_path):
         pytest.param((452,), id="fchmodat2"),
         pytest.param((463, 464, 465, 466), id="setxattrat and its like"),
         pytest.param((122, 123), id="setfsuid and setfsgid"),
+        pytest.param((292,), id="dup3"),
         pytest.param((437, 332, 436, 334, 326), id="openat2, statx and others"),
     ],
 )
