@@ -40,40 +40,6 @@ static bool take_address(unsigned long program, unsigned long len, struct addres
     return a->un.sun_family == AF_UNIX && a->un.sun_path[0] != '\0';
 }
 
-/* An absolute path that leads to the working directory, by a link to /proc/self/cwd, begins there.
- * 0 or -errno. */
-static long from_cwd(struct dfi_record *record, char path[PATH_MAX])
-{
-    struct dfi_steps s;
-    char left[PATH_MAX];
-    const char *rest;
-    int fd;
-
-    dfi_steps_init(&s, record, false, 0);
-    if (dfi_steps_walk(&s, AT_FDCWD, path) != DF_NOT_OURS || dfi_steps_left(&s, left) < 0 ||
-        dfi_proc_look(record->files, left, &fd, &rest) != DFI_PROC_CWD)
-        return 0;
-    return dfi_cwd_join(record->files, rest, path) < 0 ? -ENOENT : 0;
-}
-
-/* The path as native/core is to be asked for it. 0 or -errno. */
-static long path_of(struct dfi_record *record, const struct address *a, bool follows,
-                    char path[PATH_MAX])
-{
-    struct dfi_files *files = record->files;
-    long ret;
-
-    strcpy(path, a->un.sun_path);
-    if (dfi_root_of(files)) {
-        ret = dfi_root_name(record, path, follows);
-        if (ret != DF_NOT_OURS)
-            return ret;
-    }
-    if (path[0] == '/')
-        return dfi_cwd_is_ours(files) ? from_cwd(record, path) : 0;
-    return dfi_cwd_join(files, path, path) < 0 ? -ENOENT : 0;
-}
-
 /* The address of a name. 0 or -ENAMETOOLONG. */
 static int put_name(const char *name, struct sockaddr_un *real, socklen_t *len)
 {
@@ -114,12 +80,82 @@ static long call_kernel(struct dfi_frame *frame, int at, const struct sockaddr_u
 struct search {
     struct dfi_record record;
     struct address a;
-    char path[PATH_MAX];     /* for native/core */
+    int dirfd;               /* to native/core: */
+    char path[PATH_MAX];     /* begins there; "": it is that file */
     struct sockaddr_un real; /* for the kernel */
     socklen_t len;
     mode_t mode; /* of a node that is made */
     struct stat st;
 };
+
+/* Behind the descriptor of a mount's file that stands for what comes before. */
+static long begin_at_fd(struct search *s, int fd, const char *rest)
+{
+    const char *name = rest + strspn(rest, "/");
+
+    s->dirfd = DF_FD_BASE + fd;
+    if (*rest != '\0' && *name == '\0')
+        name = ".";
+    memmove(s->path, name, strlen(name) + 1);
+    return 0;
+}
+
+/* Of the working directory in a mount: one that has no name is known as a descriptor is. */
+static long begin_at_cwd(struct search *s, const char *rest)
+{
+    if (dfi_cwd_take(&s->record))
+        return begin_at_fd(s, DFI_FD_HERE, rest);
+    return dfi_cwd_join(s->record.files, rest, s->path) < 0 ? -ENOENT : 0;
+}
+
+/* `path`, which may be s->path, leads by /proc to what the process has in a mount: it begins there.
+ * Else s->path stays. 0 or -errno. */
+static long begin_at_proc(struct search *s, const char *path)
+{
+    const char *rest;
+    int fd;
+
+    switch (dfi_proc_look(s->record.files, path, &fd, &rest)) {
+    case DFI_PROC_FD:
+        return begin_at_fd(s, fd, rest);
+    case DFI_PROC_CWD:
+        return begin_at_cwd(s, rest);
+    default:
+        return 0;
+    }
+}
+
+/* By a link to /proc/self/cwd, too, where that is in a mount. */
+static long begin_at_root(struct search *s)
+{
+    struct dfi_steps steps;
+    char left[PATH_MAX];
+    long ret = begin_at_proc(s, s->path);
+
+    if (ret < 0 || s->dirfd != AT_FDCWD || !dfi_cwd_is_ours(s->record.files))
+        return ret;
+    dfi_steps_init(&steps, &s->record, false, 0);
+    if (dfi_steps_walk(&steps, AT_FDCWD, s->path) != DF_NOT_OURS ||
+        dfi_steps_left(&steps, left) < 0)
+        return 0;
+    return begin_at_proc(s, left);
+}
+
+/* The path as native/core is to be asked for it. 0 or -errno. */
+static long begin(struct search *s, bool follows)
+{
+    struct dfi_files *files = s->record.files;
+    long ret;
+
+    s->dirfd = AT_FDCWD;
+    strcpy(s->path, s->a.un.sun_path);
+    if (dfi_root_of(files)) {
+        ret = dfi_root_name(&s->record, s->path, follows);
+        if (ret != DF_NOT_OURS)
+            return ret;
+    }
+    return s->path[0] == '/' ? begin_at_root(s) : begin_at_cwd(s, s->path);
+}
 
 /* The same without "..", and without links: an address has little room. */
 static const char *shorten(struct search *s, const char *path, bool follows, char out[PATH_MAX])
@@ -141,9 +177,9 @@ static long take_outside(struct search *s, bool follows)
     char physical[PATH_MAX];
     int ret;
 
-    if (!left)
+    if (!left && s->dirfd == AT_FDCWD)
         left = s->path;
-    if (strcmp(left, s->a.un.sun_path) == 0)
+    if (!left || strcmp(left, s->a.un.sun_path) == 0)
         return DF_NOT_OURS;
     if (strlen(left) >= sizeof(s->real.sun_path))
         left = shorten(s, left, follows, physical);
@@ -162,7 +198,7 @@ static bool may_lead(const char *path)
 /* Asks mounts for it. 0, DF_NOT_OURS, DFI_SOCKET_OUTSIDE or -errno. */
 static long search(struct search *s, bool follows, long (*ask)(struct search *s))
 {
-    long outside, ret = path_of(&s->record, &s->a, follows, s->path);
+    long outside, ret = begin(s, follows);
 
     if (ret != 0 || (ret = ask(s)) != DF_NOT_OURS)
         return ret;
@@ -258,7 +294,7 @@ static mode_t mode_of(const struct dfi_files *files, unsigned long fd)
 /* The node of the socket. */
 static long make_node(struct search *s)
 {
-    long ret = df_call_mknodat(AT_FDCWD, s->path, s->mode, 0);
+    long ret = *s->path ? df_call_mknodat(s->dirfd, s->path, s->mode, 0) : -EEXIST;
 
     return ret == -EEXIST ? -EADDRINUSE : ret;
 }
@@ -267,7 +303,7 @@ static long make_node(struct search *s)
 static long bind_node(struct dfi_frame *frame, struct search *s)
 {
     const struct dfi_files *files = s->record.files;
-    long ret = df_call_fstatat(AT_FDCWD, s->path, &s->st, AT_SYMLINK_NOFOLLOW);
+    long ret = df_call_fstatat(s->dirfd, s->path, &s->st, AT_SYMLINK_NOFOLLOW);
 
     if (ret == 0)
         ret = shadow_address(files, &s->st, &s->real, &s->len);
@@ -276,7 +312,7 @@ static long bind_node(struct dfi_frame *frame, struct search *s)
         ret = bind_real(frame, files, s->real.sun_path);
     }
     if (ret < 0) {
-        df_call_unlinkat(AT_FDCWD, s->path, 0);
+        df_call_unlinkat(s->dirfd, s->path, 0);
         return ret;
     }
     dfi_kernel(__NR_chmod, s->real.sun_path, 0777); /* who may connect the node's mode says */
@@ -305,7 +341,7 @@ long dfi_do_bind(struct dfi_frame *frame)
 
 static long look(struct search *s)
 {
-    return df_call_fstatat(AT_FDCWD, s->path, &s->st, 0);
+    return df_call_fstatat(s->dirfd, s->path, &s->st, AT_EMPTY_PATH);
 }
 
 /* Where the kernel has the socket that is bound to the address. */
@@ -316,7 +352,7 @@ static long find_socket(struct search *s)
     dfi_record_begin(&s->record);
     ret = search(s, true, look);
     if (ret == 0)
-        ret = df_call_faccessat(AT_FDCWD, s->path, W_OK, AT_EACCESS);
+        ret = df_call_faccessat(s->dirfd, s->path, W_OK, AT_EACCESS | AT_EMPTY_PATH);
     if (ret == 0)
         ret = S_ISSOCK(s->st.st_mode) ? shadow_address(s->record.files, &s->st, &s->real, &s->len)
                                       : -ECONNREFUSED;

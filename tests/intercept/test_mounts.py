@@ -323,7 +323,10 @@ def test_links_into_a_mount_and_out_of_it_again(plain, mounted, tmp_path):
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "returning.py", tmp_path / "disk")
 
 
-@pytest.mark.parametrize("what", ["names", "mode", "disk", "outside", "sends"])
+_BOUND = ["names", "mode", "disk", "outside", "sends", "descriptors", "deep"]
+
+
+@pytest.mark.parametrize("what", _BOUND)
 def test_sockets_by_their_names(plain, mounted, tmp_path, what):
     """Who may connect, by which paths, and what is told of it; see bound.py."""
     words = PROGRAMS / "bound.py", what

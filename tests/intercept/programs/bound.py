@@ -110,6 +110,44 @@ def sends(_):
         show("received", other.recv, 99)
 
 
-{"names": names, "sends": sends, "mode": mode, "disk": disk, "outside": outside}[sys.argv[1]](
-    sys.argv[2]
-)
+def descriptors(_):
+    """By descriptors of directories and of the socket, as where a name is too long."""
+    os.makedirs(long := f"{'d' * 150}/to")
+    by_path, by_file = os.open(long, os.O_PATH), os.open(long, os.O_RDONLY)
+    one = make(path=f"/proc/self/fd/{by_path}/one")
+    one.listen()
+    itself = os.open(f"{long}/one", os.O_PATH)
+    print(one.getsockname() == f"/proc/self/fd/{by_path}/one", os.listdir(long))
+    for way in (
+        f"/proc/self/fd/{by_file}/one",
+        f"/proc/{os.getpid()}/fd/{by_path}//../to/one",
+        f"/dev/fd/{by_path}/./one",
+        f"/proc/thread-self/fd/{itself}",
+        f"/proc/self/fd/{by_path}",
+        f"/proc/self/fd/{by_path}/",
+        f"/proc/self/fd/{by_path}/missing",
+        f"/proc/self/fd/{itself}/one",
+    ):
+        show("connect", make().connect, way)
+        show("bind", make().bind, way)
+        show("sendto", make(socket.SOCK_DGRAM).sendto, b"sent", way)
+    os.unlink(f"{long}/missing")
+    os.rename("d" * 150, "moved")
+    show("moved", make().connect, f"/proc/self/fd/{by_path}/one")
+    os.unlink("moved/to/one")
+    os.rmdir("moved/to")
+    show("removed", make().bind, f"/proc/self/fd/{by_path}/one")
+
+
+def deep(_):
+    """In a working directory whose name is longer than any path."""
+    for _ in range(20):
+        os.mkdir("e" * 250)
+        os.chdir("e" * 250)
+    make(path="one").listen()
+    os.symlink("one", "link")
+    for name in "one", "link", "../missing", "/proc/self/cwd/one", "missing":
+        show("connect", make().connect, name)
+
+
+globals()[sys.argv[1]](sys.argv[2])
