@@ -14,7 +14,7 @@
 void dfi_node_name(const struct dfi_files *files, const struct stat *st,
                    char name[DFI_SHADOW_NAME_MAX])
 {
-    dfi_shadow_name(files, 's', st->st_dev, st->st_ino, name);
+    dfi_shadow_name(files, S_ISFIFO(st->st_mode) ? 'n' : 's', st->st_dev, st->st_ino, name);
 }
 
 static int wanted_access(int flags)

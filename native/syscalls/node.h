@@ -1,6 +1,6 @@
 /*
  * node.h - FIFOs and sockets of mounts: the name is in the mount, the object is a real one in the
- * shadow directory, s/<device>.<ino>. And devices.
+ * shadow directory, n/ or s/<device>.<ino>. And devices.
  */
 #ifndef DF_SYSCALLS_NODE_H
 #define DF_SYSCALLS_NODE_H

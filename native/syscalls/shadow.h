@@ -11,7 +11,8 @@
  *                    opened
  *   t/<path>         a directory for each working directory, and above mountpoints (cwd.h)
  *   c/0.<handle>     a working directory by its handle; gone when it is entered (cwd.h)
- *   s/<mount>.<ino>  FIFOs and sockets (node.h)
+ *   n/<mount>.<ino>  FIFOs (node.h)
+ *   s/<mount>.<ino>  sockets: apart, for they stay, and the next object may have their number
  *   d/<mount>.<ino>  the bytes of a file that some program has mapped (shadow_map.c)
  *   b/<mount>.<ino>  which chunks of d/ are there, for a large one
  *   k/, l/           the same two, kept for the next who maps the file (shadow_kept.h)

@@ -1,0 +1,43 @@
+"""FIFOs and sockets of mounts, which stand for objects of the kernel."""
+
+import subprocess
+import sys
+
+from building import build, fuse
+
+from .conftest import PROGRAMS, environment
+
+#: Each has the inode number of the one that was removed before.
+_BY_TURNS = """
+import os, socket, sys
+os.chdir(sys.argv[1])
+def bound():
+    one = socket.socket(socket.AF_UNIX)
+    one.bind("object")
+    one.listen()
+    socket.socket(socket.AF_UNIX).connect("object")
+    os.unlink("object")
+def fifo():
+    os.mkfifo("object")
+    fd = os.open("object", os.O_RDWR | os.O_NONBLOCK)
+    os.write(fd, b"through")
+    print(os.read(fd, 9))
+    os.unlink("object")
+for make in bound, fifo, bound, bound, fifo, fifo:
+    make()
+"""
+
+
+def test_numbers_of_inodes_that_are_used_again(tmp_path):
+    """What stood for a removed object is in the way of none that comes after it."""
+    server = build(PROGRAMS / "one_inode.c", tmp_path / "one_inode", *fuse("fuse3"))
+    (point := tmp_path / "mount").mkdir()
+    run = [sys.executable, "-m", "directfuse", "run", "-m", f"{server} {point}", "--"]
+    done = subprocess.run(
+        [*run, sys.executable, "-S", "-c", _BY_TURNS, point],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "b'through'\n" * 3, "")
