@@ -1,13 +1,18 @@
 /*
  * calls_select.c - select(2) and pselect6(2) of files in mounts, among others.
  */
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/time.h>
+#include <sys/select.h>
 
+#include "intercept/brief.h"
+#include "syscalls/number.h"
 #include "syscalls/ready.h"
 
-#define BITS 64 /* of a word */
+#define BITS      64            /* of a word */
+#define SIZE_TEXT "\nFDSize:\t" /* in /proc/<pid>/status */
 
 struct selected {
     struct dfi_waiter waiter;  /* the first member */
@@ -97,11 +102,37 @@ static bool copy_set(struct selected *s, unsigned i)
     return true;
 }
 
+/* For how many descriptors the process has room by now, as /proc says. INT_MAX: it does not. */
+static int room_for_files(void)
+{
+    char text[512] = ""; /* lines before that of the groups, which may be many */
+    long file = dfi_brief_open("/proc/thread-self/status", O_RDONLY);
+    const char *at;
+
+    if (file >= 0)
+        dfi_kernel(__NR_read, file, text, sizeof(text) - 1);
+    dfi_brief_close(file);
+    if (!(at = strstr(text, SIZE_TEXT)))
+        return INT_MAX;
+    at += sizeof(SIZE_TEXT) - 1;
+    return (int)dfi_number_get(&at);
+}
+
+/* Whoever asks for all that getdtablesize(3) says may have smaller sets. Linux looks at no more of
+ * them than there is room for descriptors. */
+static int count_kept(int count)
+{
+    int room = count > FD_SETSIZE ? room_for_files() : count;
+
+    return count < room ? count : room;
+}
+
 /* False: the kernel's, which may have something to say. */
 static bool take(struct selected *s)
 {
     unsigned long *memory;
 
+    s->count = count_kept(s->count);
     if (s->count <= 0 || s->count > DFI_FD_MAX)
         return false;
     s->words = ((unsigned long)s->count + BITS - 1) / BITS;

@@ -32,6 +32,8 @@ path [(0, 'NVAL')]
 closed [(0, 'NVAL')]
 """,
     "by_select": """\
+select all 0 0
+select all 1 1
 select nothing [0, 0, 0] [0, 0, 0]
 select to write [0, 2, 0]
 select to read [1, 0, 0]

@@ -7,7 +7,9 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
+import re
 import resource
 import select
 import signal
@@ -118,8 +120,25 @@ def selected(*sets, timeout=None):
     return [len(found) for found in select.select(*sets, timeout)]
 
 
+def set_before_an_end():
+    """Of as many bits as the kernel looks at, which may be fewer than it is asked for."""
+    LIBC.mmap.restype = ctypes.c_void_p
+    status = open("/proc/self/status").read()
+    words = int(re.search(r"FDSize:\t(\d+)", status)[1]) // 64
+    at = LIBC.mmap(None, ctypes.c_size_t(2 * mmap.PAGESIZE), 3, 0x22, -1, ctypes.c_long(0))
+    end = at + mmap.PAGESIZE
+    LIBC.mprotect(ctypes.c_void_p(end), ctypes.c_size_t(mmap.PAGESIZE), 0)
+    return (ctypes.c_ulong * words).from_address(end - 8 * words)
+
+
 def by_select():
     a, b = gate("a"), gate("b")
+    for fd in a, b:
+        order("b", "+1")
+        bits, none = set_before_an_end(), (ctypes.c_ulong * 2)()
+        bits[fd // 64] = 1 << fd % 64
+        show("select all", LIBC.select(100_000, bits, None, None, none), bits[fd // 64] >> fd % 64)
+    drain()
     show("select nothing", selected([a], [], [], timeout=0), selected([a], [], [a], timeout=0.01))
     show("select to write", selected([a], [a, b], [a]))
     order("b", "+1")
