@@ -421,8 +421,9 @@ long dfi_do_mmap(struct dfi_frame *frame)
     struct dfi_record record;
     long ret;
 
-    if (r.flags & MAP_ANONYMOUS || !(r.handle = dfi_file_of(files, r.fd)))
+    if (r.flags & MAP_ANONYMOUS || !dfi_fd_is_ours(a[4]))
         return map_other(files, frame);
+    r.handle = dfi_file_of(files, r.fd);
     dfi_record_begin(&record);
     ret = map_ours(files, &r);
     dfi_record_end(&record);

@@ -3,6 +3,7 @@
 import array
 import errno
 import fcntl
+import mmap
 import os
 import signal
 import socket
@@ -141,6 +142,8 @@ def main():
     for name, call in (
         ("seek", lambda: os.lseek(fd, 0, 0)),
         ("truncate", lambda: os.ftruncate(fd, 0)),
+        ("map", lambda: mmap.mmap(fd, 9)),
+        ("copy", lambda: os.copy_file_range(fd, os.open("file", os.O_RDWR), 9)),
     ):
         show(name, call)
     show("directory", os.fchdir, fd)
