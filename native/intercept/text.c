@@ -42,6 +42,13 @@ void dfi_text_add_hex(struct dfi_text *text, unsigned long number)
     add_number(text, number, 16);
 }
 
+void dfi_text_add_digits(struct dfi_text *text, unsigned long number, int digits)
+{
+    for (; digits > 1 && number >> (4 * (digits - 1)) == 0; digits--)
+        dfi_text_add(text, "0");
+    dfi_text_add_hex(text, number);
+}
+
 unsigned long dfi_text_number(const char **at)
 {
     unsigned long number = 0;

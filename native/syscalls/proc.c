@@ -9,10 +9,14 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/shown.h"
+#include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/mounts.h"
 #include "syscalls/name.h"
@@ -291,12 +295,13 @@ static bool name_in_fd(const char *path, char link[64])
     return true;
 }
 
-static char *put_octal(char *to, uint64_t number)
+static void add_octal(struct dfi_text *text, uint64_t number)
 {
+    char digit[2] = {(char)('0' + number % 8)};
+
     if (number > 7)
-        to = put_octal(to, number / 8);
-    *to++ = (char)('0' + number % 8);
-    return to;
+        add_octal(text, number / 8);
+    dfi_text_add(text, digit);
 }
 
 static uint64_t get_octal(const char *text)
@@ -308,27 +313,95 @@ static uint64_t get_octal(const char *text)
     return number;
 }
 
-/* What the text says first, position, flags and mount, for that file. Its size; 0: it says
- * something else. */
-static size_t tell(const char *text, const struct df_ofd *ofd, char *out)
+static const char *last_word(const char *line, const char *end)
+{
+    while (end > line && end[-1] != ' ')
+        end--;
+    return end;
+}
+
+/* Where the line says of which file it is, which is what stands in for ours: the inode of "ino",
+ * device and inode of a lock. *end, that of the line, is where this ends. NULL: nowhere. */
+static const char *find_id(const char *line, const char **end)
+{
+    if (strncmp(line, "ino:\t", 5) == 0)
+        return line + 5;
+    if (strncmp(line, "lock:\t", 6) != 0)
+        return NULL;
+    for (int behind = 0; behind < 2; behind++) /* where what is locked begins and ends */
+        *end = last_word(line, *end) - 1;
+    return last_word(line, *end);
+}
+
+static void add_id(struct dfi_text *out, const struct stat *st, bool of_lock)
+{
+    if (of_lock) {
+        dfi_text_add_digits(out, major(st->st_dev), 2);
+        dfi_text_add(out, ":");
+        dfi_text_add_digits(out, minor(st->st_dev), 2);
+        dfi_text_add(out, ":");
+    }
+    dfi_text_add_number(out, st->st_ino);
+}
+
+/* Whole lines. */
+static void add_lines(struct dfi_text *out, const char *line, const struct stat *st)
+{
+    const char *next, *end, *id;
+
+    for (; (next = strstr(line, "\n")); line = next + 1) {
+        end = next;
+        if ((id = find_id(line, &end))) {
+            dfi_text_add_size(out, line, (size_t)(id - line));
+            add_id(out, st, line[0] == 'l');
+            line = end;
+        }
+        dfi_text_add_size(out, line, (size_t)(next + 1 - line));
+    }
+}
+
+/* Of the file of that handle, be it another process's. */
+static int look(uint64_t handle, struct stat *st)
+{
+    struct dfi_record record;
+    int ret;
+
+    dfi_record_begin(&record);
+    record.foreign = handle;
+    record.lent = true;
+    ret = df_call_fstat(DF_FD_BASE + DFI_FD_FOREIGN, st);
+    dfi_record_end(&record);
+    return ret;
+}
+
+/* What the text says, first position, flags and mount, for that file; st is NULL where its server
+ * is gone. False: it says something else. */
+static bool tell(struct dfi_text *out, const char *text, const struct df_ofd *ofd,
+                 const struct stat *st)
 {
     const uint64_t kept = O_CLOEXEC | 0100000,
                    once = O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC;
     const char *at = strstr(text, "\nflags:\t"), *rest = strstr(text, "\nmnt_id:\t");
     uint64_t flags;
-    char *end;
 
     if (strncmp(text, "pos:\t", 5) != 0 || !at || !rest)
-        return 0;
+        return false;
     flags = get_octal(at + 8);
     if (flags & O_PATH || !(atomic_load(&ofd->flags) & O_PATH)) /* not a FIFO's, which are so */
         flags = (flags & kept) | (atomic_load(&ofd->flags) & ~once);
-    end = dfi_number_put(mempcpy(out, "pos:\t", 5), (uint64_t)ofd->position);
-    end = put_octal(mempcpy(end, "\nflags:\t0", 9), flags);
-    end = dfi_number_put(mempcpy(end, rest, 9), dfi_mounts_id(ofd->mount));
+    dfi_text_add(out, "pos:\t");
+    dfi_text_add_number(out, (uint64_t)ofd->position);
+    dfi_text_add(out, "\nflags:\t0");
+    add_octal(out, flags);
+    dfi_text_add_size(out, rest, 9);
+    dfi_text_add_number(out, dfi_mounts_id(ofd->mount));
     rest += 9;
     dfi_number_get(&rest);
-    return (size_t)((char *)mempcpy(end, rest, strlen(rest)) - out);
+    if (st)
+        add_lines(out, rest, st);
+    else
+        dfi_text_add(out, rest);
+    return true;
 }
 
 long dfi_proc_replace(int fd, long memory, long error)
@@ -354,11 +427,12 @@ long dfi_proc_replace(int fd, long memory, long error)
 
 long dfi_proc_fdinfo(const struct dfi_files *files, int fd)
 {
-    char name[64], link[64], target[PATH_MAX], text[FDINFO_MAX + 1], out[FDINFO_MAX + 64];
+    char name[64], link[64], target[PATH_MAX], text[FDINFO_MAX + 1], told[2 * FDINFO_MAX];
+    struct dfi_text out = DFI_TEXT(told);
     const struct df_ofd *ofd;
+    struct stat st;
     uint64_t handle;
     long len, memory;
-    size_t size;
 
     name_opened(fd, name);
     if (!name_in_fd(name, link))
@@ -373,9 +447,9 @@ long dfi_proc_fdinfo(const struct dfi_files *files, int fd)
     if (len <= 0)
         return fd;
     text[len] = '\0';
-    if ((size = tell(text, ofd, out)) == 0)
+    if (!tell(&out, text, ofd, look(handle, &st) < 0 ? NULL : &st))
         return fd;
     memory = dfi_brief(__NR_memfd_create, "fdinfo", MFD_CLOEXEC);
-    len = memory < 0 ? memory : dfi_kernel(__NR_write, memory, out, size);
+    len = memory < 0 ? memory : dfi_kernel(__NR_write, memory, told, out.used);
     return dfi_proc_replace(fd, memory, len);
 }

@@ -39,8 +39,8 @@ long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[P
 
 /*
  * `fd` is what the kernel has opened, read-only. If it is /proc/<pid>/fdinfo/5 and its like, of a
- * file of a mount: another one takes its place, with position and flags of the file (as they are
- * now) instead of those of what stands in for it. -errno, and fd is closed: there is no memory.
+ * file of a mount: another one takes its place, with position, flags and inode of the file (as they
+ * are now) instead of those of what stands in for it. -errno, and fd is closed: there is no memory.
  */
 long dfi_proc_fdinfo(const struct dfi_files *files, int fd);
 

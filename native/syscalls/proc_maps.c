@@ -33,19 +33,11 @@ static void write_out(struct dfi_maps_job *job, const char *text, size_t size)
         job->error = ret < 0 ? ret : -ENOSPC;
 }
 
-/* At least that many digits, as %0*lx. */
-static void add_hex(struct dfi_text *text, unsigned long number, int digits)
-{
-    for (; digits > 1 && number >> (4 * (digits - 1)) == 0; digits--)
-        dfi_text_add(text, "0");
-    dfi_text_add_hex(text, number);
-}
-
 static void add_range(struct dfi_text *text, const struct dfi_area *area)
 {
-    add_hex(text, area->start, 8);
+    dfi_text_add_digits(text, area->start, 8);
     dfi_text_add(text, "-");
-    add_hex(text, area->end, 8);
+    dfi_text_add_digits(text, area->end, 8);
     dfi_text_add(text, " ");
     dfi_text_add_size(text, area->rights, sizeof(area->rights));
     dfi_text_add(text, " ");
@@ -69,11 +61,11 @@ static void write_last(struct dfi_maps_job *job)
         return;
     dfi_shows_name(job, job->last.of);
     add_range(&text, &job->last);
-    add_hex(&text, job->last.offset, 8);
+    dfi_text_add_digits(&text, job->last.offset, 8);
     dfi_text_add(&text, " ");
-    add_hex(&text, major(job->dev), 2);
+    dfi_text_add_digits(&text, major(job->dev), 2);
     dfi_text_add(&text, ":");
-    add_hex(&text, minor(job->dev), 2);
+    dfi_text_add_digits(&text, minor(job->dev), 2);
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, job->ino);
     add_name(&text, job->name);

@@ -585,7 +585,7 @@ def test_mountpoints_are_in_the_listing_of_a_real_directory(plain, mounted, tmp_
 
 #: What /proc says of descriptors: the process itself, and a child that asks for its parent's.
 _DESCRIPTORS = """
-import os
+import fcntl, os
 fd = os.open("f", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
 os.write(fd, b"x" * 5000), os.lseek(fd, 1234, os.SEEK_SET)
 os.set_inheritable(fd, True)
@@ -605,6 +605,10 @@ for directory, way in [*ways, (None, "//proc/self/fdinfo/")]:
     print(way, lines == open(f"/proc/self/fdinfo/{fd}").read(), flush=True)
 directory = os.open("/proc/self/fd", os.O_RDONLY)
 print(os.path.basename(os.readlink(str(fd), dir_fd=directory)))
+fcntl.flock(fd, fcntl.LOCK_SH), fcntl.lockf(os.dup(fd), fcntl.LOCK_EX)
+st, lines = os.fstat(fd), open(f"/proc/self/fdinfo/{fd}").readlines()
+of = f"{os.major(st.st_dev):02x}:{os.minor(st.st_dev):02x}:{st.st_ino}"
+print(f"ino:\\t{st.st_ino}\\n" in lines, [of in line for line in lines if line[:4] == "lock"])
 """
 
 
