@@ -128,7 +128,8 @@ struct dfi_files {
     bool sent;                /* descriptors of files were sent to other processes: sent.c */
     _Atomic uint64_t on_their_way[DFI_SENT]; /* handles, each held once more; 0: none */
     _Atomic unsigned sent_last;              /* whose place the next one gets where none is free */
-    bool unborn; /* of a child that shares our memory and has not yet run */
+    bool unborn;        /* of a child that shares our memory and has not yet run */
+    bool among_threads; /* the same, of a process that has threads */
     struct dfi_young {
         int pid; /* 0: none */
         uint32_t client;

@@ -4,6 +4,7 @@
  * A child of a process that has no file of a mount is nobody to the server until it asks for
  * something (decision 069): most never do.
  */
+#include <fcntl.h>
 #include <string.h>
 
 #include "channel/join.h"
@@ -199,6 +200,18 @@ static void be_born(struct dfi_process *process, uint32_t client)
         be_nobody(process, link);
 }
 
+/* The kernel copies descriptors at one moment, and what is known of them is copied at another:
+ * other threads of the parent may have opened or closed a file between the two. The number of what
+ * is known, but is not there, would be that of the next file, whatever it is. */
+static void forget_absent(struct dfi_files *files)
+{
+    int top = atomic_load(&files->top);
+
+    for (int fd = 0; fd < top; fd++)
+        if (files->map[fd] && dfi_kernel(__NR_fcntl, fd, F_GETFD) < 0)
+            atomic_store(&files->map[fd], 0);
+}
+
 /* Other threads of the parent may have been between one step and the next. */
 static void count_uses(struct dfi_files *files)
 {
@@ -230,8 +243,10 @@ static void settle_files(struct dfi_files *files)
         dfi_sent_forget(files);
     if (knows || !files->link.segment)
         return;
-    if (files->map)
+    if (files->map) {
+        forget_absent(files);
         count_uses(files);
+    }
     if (files->link.client)
         dfi_files_keep(files, false);
 }
@@ -248,9 +263,16 @@ void dfi_files_fork_child(struct dfi_process *process)
     settle_files(process->files);
 }
 
+/* What it is given too much by the server is closed when it executes a program, or ends. */
 void dfi_files_born(struct dfi_process *process)
 {
-    be_born(process, process->files->link.client);
+    struct dfi_files *files = process->files;
+
+    be_born(process, files->link.client);
+    if (files->among_threads && files->map) {
+        forget_absent(files);
+        count_uses(files);
+    }
 }
 
 struct dfi_files *dfi_files_copy(struct dfi_files *files)
@@ -295,5 +317,6 @@ struct dfi_files *dfi_files_copy(struct dfi_files *files)
     copy->outer_gid = files->outer_gid;
     copy->link.client = client;
     copy->unborn = client != 0;
+    copy->among_threads = dfi_process()->threads > 1;
     return copy;
 }

@@ -116,6 +116,11 @@ for i in range(3):
 """
 
 
+def test_numbers_that_are_free_in_a_child_are_of_what_it_opens(mounted, compiled):
+    """Though threads of its parent opened and closed files when it was made; see numbered.c."""
+    assert mounted(compiled("numbered")).seen() == (0, b"0 of fork, 0 of vfork\n", b"")
+
+
 def test_a_spawned_child_opens_a_file_before_it_is_another_program(plain, mounted):
     wanted = plain(sys.executable, "-c", _SPAWN)
     assert mounted(sys.executable, "-c", _SPAWN).seen() == wanted.seen()
