@@ -12,6 +12,7 @@
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/handlers.h"
+#include "syscalls/node.h"
 #include "syscalls/proc.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
@@ -22,13 +23,13 @@ DFI_BY_PATH(mkdir, df_call_mkdirat(leg->dirfd, leg->path, (mode_t)a[1]))
 DFI_BY_PATH(mkdirat, df_call_mkdirat(leg->dirfd, leg->path, (mode_t)a[2]))
 
 /* Of a device's number the kernel takes 32 bits. */
-static long make_node(const struct dfi_leg *leg, unsigned long mode, unsigned long device)
+static long make_node(struct dfi_way *way, unsigned long mode, unsigned long device)
 {
-    return df_call_mknodat(leg->dirfd, leg->path, (mode_t)mode, (dev_t)(unsigned)device);
+    return dfi_node_make(way, (mode_t)mode, (dev_t)(unsigned)device);
 }
 
-DFI_BY_PATH(mknod, make_node(leg, a[1], a[2]))
-DFI_BY_PATH(mknodat, make_node(leg, a[2], a[3]))
+DFI_BY_PATH(mknod, make_node(&way, a[1], a[2]))
+DFI_BY_PATH(mknodat, make_node(&way, a[2], a[3]))
 
 long dfi_do_symlink(struct dfi_frame *frame)
 {

@@ -5,10 +5,13 @@
 #include "syscalls/node.h"
 
 #include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "core/calls.h"
+#include "intercept/brief.h"
 #include "syscalls/linger.h"
 
 void dfi_node_name(const struct dfi_files *files, const struct stat *st,
@@ -112,6 +115,54 @@ int dfi_node_open(struct dfi_way *way, int flags)
 
 /* ---- FIFOs ----------------------------------------------------------------------------------- */
 
+/* A lock of who makes FIFOs, and of who begins to open one. < 0: no descriptor is left for it. */
+static long lock_fifos(const struct dfi_files *files, int how)
+{
+    char directory[DFI_SHADOW_NAME_MAX];
+    long fd;
+
+    strcpy(mempcpy(directory, files->shadow, files->shadow_len), "/n");
+    fd = dfi_brief_open(directory, O_RDONLY | O_DIRECTORY);
+    while (fd >= 0 && dfi_kernel(__NR_flock, fd, how) == -EINTR)
+        ;
+    return fd;
+}
+
+/* A child of another thread may have a copy of the descriptor. */
+static void unlock_fifos(long lock)
+{
+    if (lock >= 0)
+        dfi_kernel(__NR_flock, lock, LOCK_UN);
+    dfi_brief_close(lock);
+}
+
+static long make_named_fifo(struct dfi_way *way, mode_t mode)
+{
+    const struct dfi_leg *leg = &way->leg[0];
+    char before[DFI_SHADOW_NAME_MAX];
+    struct stat st;
+    long ret = df_call_mknodat(leg->dirfd, leg->path, mode, 0);
+
+    if (ret < 0 || df_call_fstatat(leg->dirfd, leg->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return ret;
+    dfi_node_name(way->record.files, &st, before);
+    dfi_kernel(__NR_unlink, before);
+    return 0;
+}
+
+/* Nobody opens it before what stood for another one of its inode number is out of the way. */
+long dfi_node_make(struct dfi_way *way, mode_t mode, dev_t device)
+{
+    long ret, lock;
+
+    if (!S_ISFIFO(mode))
+        return df_call_mknodat(way->leg[0].dirfd, way->leg[0].path, mode, device);
+    lock = lock_fifos(way->record.files, LOCK_EX);
+    ret = make_named_fifo(way, mode);
+    unlock_fifos(lock);
+    return ret;
+}
+
 /* The real one, made when it is missing. */
 static void make_fifo(const struct dfi_files *files, const struct stat *st,
                       char name[DFI_SHADOW_NAME_MAX])
@@ -125,15 +176,17 @@ long dfi_node_open_fifo(struct dfi_files *files, uint64_t handle, int flags)
 {
     char fifo[DFI_SHADOW_NAME_MAX], name[DFI_SHADOW_NAME_MAX];
     struct stat st;
-    long ret = look(handle, F_OK, &st);
+    long ret = look(handle, F_OK, &st), lock;
     bool named;
 
     if (ret < 0)
         return ret;
     dfi_linger_end(files);
+    lock = lock_fifos(files, LOCK_SH);
     make_fifo(files, &st, fifo);
     dfi_shadow_name(files, DFI_SHADOW_PATH, 0, handle, name);
     named = dfi_kernel(__NR_link, fifo, name) == 0;
+    unlock_fifos(lock);
     ret = dfi_kernel_wait(__NR_open, named ? name : fifo, flags & ~NEW, 0);
     if (named)
         dfi_kernel(__NR_unlink, name);

@@ -18,6 +18,10 @@ void dfi_node_name(const struct dfi_files *files, const struct stat *st,
  * for attributes then. Else -ENXIO, or another error. May block. */
 int dfi_node_open(struct dfi_way *way, int flags);
 
+/* mknod(2) of the way's path. A file system may give a FIFO the inode number of one that is gone:
+ * who has that one open has nothing to do with the new one. */
+long dfi_node_make(struct dfi_way *way, mode_t mode, dev_t device);
+
 /*
  * A descriptor of the real FIFO that stands in for that of the handle, by a link to it whose name
  * is the handle: so whoever comes by the descriptor finds what it is (DFI_FIFO). Where another user
