@@ -116,7 +116,8 @@ def _beside(path: str, mode: str) -> str:
     if "x" in mode and _path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     directory, _, name = path.rpartition("/")
-    temporary = f"{directory}/.{name[:200]}.{os.urandom(4).hex()}"
+    known_by = os.fsencode(name)[:200].decode(errors="ignore")  # a name is limited in bytes
+    temporary = f"{directory}/.{known_by}.{os.urandom(4).hex()}"
     if "a" in mode and _path.exists(path):
         with _fast.open(path, "rb") as source, _fast.open(temporary, "xb") as target:
             while data := source.read(1 << 20):

@@ -169,6 +169,17 @@ def test_transactions(fs, memory):
     assert sorted(fs.ls(memory, detail=False)) == [f"{memory}/new", f"{memory}/old"]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["é" * 127, "日" * 85, "n" * 255, os.fsdecode(b"\xff" * 255)],
+    ids=["two bytes", "three bytes", "ASCII", "no UTF-8"],
+)
+def test_a_transaction_writes_files_of_the_longest_names(fs, memory, name):
+    with fs.transaction:
+        fs.pipe(f"{memory}/{name}", b"written")
+    assert fs.ls(memory, detail=False) == [f"{memory}/{name}"]
+
+
 # ---- names that change -------------------------------------------------------------------------
 
 
