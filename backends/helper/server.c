@@ -122,13 +122,25 @@ static int run(struct server *server, char *const argv[], const char *tools)
     return error;
 }
 
+/* Without symlinks, as a program names its mountpoint when it mounts: what is in our directory is
+ * known by its name. */
+static bool find_base(const char *path, char *base, size_t size)
+{
+    char *resolved = *path ? realpath(path, NULL) : NULL;
+    int length = snprintf(base, size, "%s", resolved ? resolved : path);
+
+    free(resolved);
+    return length > 0 && (size_t)length + sizeof("/directfuse-XXXXXX") <= size;
+}
+
 /* Says why there is none. */
 static bool make_directory(struct server *server)
 {
-    const char *base = secure_getenv("TMPDIR");
+    const char *wanted = secure_getenv("TMPDIR");
+    char base[sizeof(server->directory)];
 
-    if (!base || !*base || strlen(base) > sizeof(server->directory) - sizeof("/directfuse-XXXXXX"))
-        base = "/tmp";
+    if (!wanted || !find_base(wanted, base, sizeof(base)))
+        find_base("/tmp", base, sizeof(base));
     snprintf(server->directory, sizeof(server->directory), "%s/directfuse-XXXXXX", base);
     if (mkdtemp(server->directory))
         return true;

@@ -383,6 +383,15 @@ def test_nothing_is_left_behind(tmp_path, temporary):
     assert os.listdir(temporary) == []
 
 
+def test_temporary_directory_behind_a_symlink(tmp_path, temporary, monkeypatch):
+    """A program mounts at its mountpoint with symlinks resolved."""
+    os.symlink(".", f"{temporary}/link")
+    monkeypatch.setenv("TMPDIR", f"{temporary}/link")
+    point = str(tmp_path / "nowhere")
+    with directfuse.mount(["memfs", point], placement="helper") as mount:
+        assert mount.mountpoint == point
+
+
 KILLED = """
 import os, signal, sys
 import directfuse
