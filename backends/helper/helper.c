@@ -113,29 +113,26 @@ static void say_way(const struct server *server, const char *program)
                                                   : "a stand-in for fusermount");
 }
 
-/* Where: as the user's command line says, or, where that has no such word, as the server says. */
-static const char *mountpoint_of(const struct server *server)
-{
-    size_t length = strlen(server->directory);
-    bool shown = strncmp(server->mount.target, server->directory, length) == 0;
-
-    return shown && server->mountpoint ? server->mountpoint : server->mount.target;
-}
-
-/* From the first word of the protocol to the last. 0 or -1. */
+/* From the first word of the protocol to the last. 0, or -1; one that is misled is only met. */
 static int serve(struct channel *channel, struct server *server, const char *program)
 {
     pid_t answers;
     int result = -1;
 
-    if (server_await_mount(server) < 0 || channel_greet(channel, &answers) < 0)
+    if (server_await_mount(server) < 0)
+        return -1;
+    if (server->misled) {
+        server_watch(server, NULL, 0); /* it may unmount before it ends */
+        return 0;
+    }
+    if (channel_greet(channel, &answers) < 0)
         return -1;
     struct fuse_session *session = make_session(channel, server, program);
     if (!session)
         return -1;
     say_way(server, program);
     if (channel_start(channel, session) == 0 &&
-        fuse_session_mount(session, mountpoint_of(server)) == 0) {
+        fuse_session_mount(session, server_mountpoint(server)) == 0) {
         server_watch(server, session, answers);
         result = loop(session);
         fuse_session_unmount(session);
@@ -144,25 +141,41 @@ static int serve(struct channel *channel, struct server *server, const char *pro
     return result < 0 ? -1 : 0;
 }
 
+/* The program of argv, from its start to its end, mounted at `known` if that is known. A status. */
+static int live(struct server *server, int argc, char *const argv[], const char *known)
+{
+    int theirs = -1;
+    struct channel *channel = channel_new(&theirs);
+    const char *slash = strrchr(argv[0], '/');
+
+    if (!channel) {
+        fuse_log(FUSE_LOG_ERR, "helper: cannot make a channel: %s\n", strerror(errno));
+        return 1;
+    }
+    int result = server_start(server, argc, argv, known, channel, theirs);
+    if (result == 0)
+        result = serve(channel, server, slash ? slash + 1 : argv[0]);
+    channel_free(channel); /* the server reads the end of its file system */
+    int status = server_end(server);
+    return result < 0 ? (status ? status : 1) : status;
+}
+
 int main(int argc, char *argv[])
 {
-    struct server server;
-    int theirs = -1;
+    struct server server = {0};
+    char target[PATH_MAX];
 
     if (argc < 2 || argv[1][0] == '-') {
         fuse_log(argc < 2 ? FUSE_LOG_ERR : FUSE_LOG_INFO, "%s", usage);
         return argc < 2 ? 2 : 0;
     }
-    struct channel *channel = channel_new(&theirs);
-    if (!channel) {
-        fuse_log(FUSE_LOG_ERR, "helper: cannot make a channel: %s\n", strerror(errno));
-        return 1;
-    }
-    const char *program = strrchr(argv[1], '/') ? strrchr(argv[1], '/') + 1 : argv[1];
-    int result = server_start(&server, argc - 1, argv + 1, channel, theirs);
-    if (result == 0)
-        result = serve(channel, &server, program);
-    channel_free(channel); /* the server reads the end of its file system */
-    int status = server_end(&server);
-    return result < 0 ? (status ? status : 1) : status;
+    int status = live(&server, argc - 1, argv + 1, NULL);
+    if (!server.misled)
+        return status;
+    snprintf(target, sizeof(target), "%s", server.mount.target);
+    fuse_log(FUSE_LOG_INFO,
+             "helper: the program mounts at %s: it is started again, without our "
+             "directory in place of another\n",
+             target);
+    return live(&server, argc - 1, argv + 1, target);
 }

@@ -170,14 +170,17 @@ static int prepare(struct server *server, const char *tools)
     return server->listener < 0 || pipe2(server->lives, O_CLOEXEC) < 0 ? errno : 0;
 }
 
-int server_start(struct server *server, int argc, char *const argv[], struct channel *channel,
-                 int theirs)
+int server_start(struct server *server, int argc, char *const argv[], const char *known,
+                 struct channel *channel, int theirs)
 {
     char tools[2 * PATH_MAX], shown[96];
     char **words = calloc((size_t)argc + 1, sizeof(char *));
-    int place = surroundings_mountpoint(argc, argv), error;
+    int place =
+        known ? surroundings_word_for(argc, argv, known) : surroundings_mountpoint(argc, argv);
+    int error;
 
     *server = (struct server){.channel = channel,
+                              .guessed = !known,
                               .theirs = theirs,
                               .listener = -1,
                               .lives = {-1, -1},
@@ -254,6 +257,20 @@ static int unmount(const struct server *server, const char *target)
     return 0;
 }
 
+/* Where it mounts is what it was shown. */
+static bool is_shown(const struct server *server)
+{
+    return strncmp(server->mount.target, server->directory, strlen(server->directory)) == 0;
+}
+
+static void take_mount(struct server *server, const struct control_message *message)
+{
+    server->mount = *message;
+    server->misled =
+        server->guessed && server->mountpoint && message->target[0] == '/' && !is_shown(server);
+    show_poll_file(server);
+}
+
 /* Answers one question; true: it was the one to be mounted. */
 static bool answer(struct server *server)
 {
@@ -267,10 +284,8 @@ static bool answer(struct server *server)
         answer_open(server, connection);
         return false;
     }
-    if (mounts) {
-        server->mount = message;
-        show_poll_file(server);
-    }
+    if (mounts)
+        take_mount(server, &message);
     bool unmounts = message.kind == CONTROL_UNMOUNT;
     control_answer(connection, unmounts ? unmount(server, message.target) : 0, -1);
     return mounts;
@@ -365,6 +380,11 @@ int server_await_mount(struct server *server)
     if (child >= 0)
         close(child);
     return result;
+}
+
+const char *server_mountpoint(const struct server *server)
+{
+    return server->mountpoint && is_shown(server) ? server->mountpoint : server->mount.target;
 }
 
 /* ---- while it is mounted ------------------------------------------------------------------------

@@ -185,6 +185,26 @@ static char *absolute(const char *path)
     return text;
 }
 
+/* As it was written, or as the program has resolved it. */
+static bool leads_to(const char *word, const char *path)
+{
+    char *whole = absolute(word), *resolved = realpath(word, NULL);
+    bool same = (whole && strcmp(whole, path) == 0) || (resolved && strcmp(resolved, path) == 0);
+
+    free(whole);
+    free(resolved);
+    return same;
+}
+
+int surroundings_word_for(int argc, char *const argv[], const char *path)
+{
+    for (int i = argc - 1; i > 0; i--) {
+        if (is_path(argv, i) && leads_to(argv[i], path))
+            return i;
+    }
+    return 0;
+}
+
 char *surroundings_show(const char *directory, char *word, char *shown, size_t size, char **named)
 {
     snprintf(shown, size, "%s/" DIRECTORY_MNT, directory);

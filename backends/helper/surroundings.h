@@ -31,6 +31,9 @@ void surroundings_end(struct surroundings *environment);
  */
 int surroundings_mountpoint(int argc, char *const argv[]);
 
+/* The word that names `path`, which the program has mounted. 0: there is none. */
+int surroundings_word_for(int argc, char *const argv[], const char *path);
+
 /* A server looks at its mountpoint before it asks for it, and ours need not exist: makes one in
  * `directory`. Returns the word to use, for which `shown` is room; *named: what the user calls it,
  * an absolute path to be freed. Without a directory the word as it was: the server says itself then

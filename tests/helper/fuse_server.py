@@ -355,7 +355,7 @@ def end_the_parent():
         time.sleep(0.01)
 
 
-def main(mode, mountpoint):
+def main(mode, mountpoint, source=None):
     if mode == "refuse":
         print("the remote host does not answer")
         sys.exit(3)
@@ -364,6 +364,8 @@ def main(mode, mountpoint):
         return
     if mode == "fork":
         end_the_parent()
+    if source:
+        open(os.path.join(source, "kept"), "w").close()
     if mode == "probe":
         os.close(ask("o"))
     channel = socket.socket(fileno=ask("o"))
@@ -374,6 +376,8 @@ def main(mode, mountpoint):
         with open(os.environ["FUSE_SERVER_NOTE"], "w") as note:
             note.write(str(os.getpid()))
     Server(mode, channel).run()
+    if mode == "tidy":
+        ask("u", target=mountpoint)
     if mode == "stay":
         signal.pause()
 

@@ -392,6 +392,27 @@ def test_temporary_directory_behind_a_symlink(tmp_path, temporary, monkeypatch):
         assert mount.mountpoint == point
 
 
+def test_empty_directory_behind_the_mountpoint(tmp_path):
+    """`server MOUNTPOINT SOURCE`, both empty: what is kept in the source stays there."""
+    point, source = tmp_path / "point", tmp_path / "source"
+    point.mkdir()
+    source.mkdir()
+    command = [sys.executable, SERVER, "good", str(point), str(source)]
+    with directfuse.mount(command, placement="helper") as mount:
+        assert mount.mountpoint == str(point)
+        assert read(mount) == b"content\n"
+    assert os.listdir(source) == ["kept"]
+
+
+def test_program_that_is_started_again_may_unmount_before_it_ends(tmp_path):
+    """It is not waited for until it is killed, after ten seconds."""
+    for name in ("point", "source"):
+        (tmp_path / name).mkdir()
+    command = [sys.executable, SERVER, "tidy", str(tmp_path / "point"), str(tmp_path / "source")]
+    with directfuse.mount(command, placement="helper", timeout=9) as mount:
+        assert read(mount) == b"content\n"
+
+
 KILLED = """
 import os, signal, sys
 import directfuse
