@@ -7,6 +7,7 @@
 #include "window.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,16 @@ static void link_slots(struct channel *channel)
         channel->slots[i].next_free = i + 1 < CHANNEL_REQUESTS ? i + 1 : NO_SLOT;
 }
 
+/* splice(2) would cut a message into pieces of sixteen buffers of a pipe, and where the pieces of
+ * two threads mix, nobody can tell whose they are. With O_APPEND, which sockets do not look at, it
+ * is refused, and who has tried writes instead. 0 or an errno. */
+static int refuse_splice(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags < 0 || fcntl(fd, F_SETFL, flags | O_APPEND) < 0 ? errno : 0;
+}
+
 int channel_connect(struct channel *channel)
 {
     int pair[2];
@@ -84,6 +95,8 @@ int channel_connect(struct channel *channel)
     free(channel->buffer);
     channel->buffer = malloc(channel->limit + 1); /* a link's target gets its NUL there */
     int error = channel->buffer ? make_interruptible(pair[0]) : ENOMEM;
+    if (!error)
+        error = refuse_splice(pair[1]);
     if (!error)
         return pair[1];
     close(pair[1]);

@@ -209,6 +209,17 @@ def test_what_a_server_lost_is_sent_again(serve, threads):
     assert sorted(done)[-1] == b"content\n" and len(done) == threads
 
 
+def test_a_reply_that_is_spliced_is_one_message(serve):
+    """A socket would cut it after sixteen buffers of the pipe."""
+    mount = serve("splice")
+    with directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0) as file:
+        data = []
+        reader = threading.Thread(target=lambda: data.append(file.read(1 << 16)), daemon=True)
+        reader.start()
+        reader.join(20)
+        assert data == [b"content\n" * 8192]
+
+
 def test_error_with_the_wrong_sign(serve):
     assert code_of(lambda: read(serve("positive"))) == errno.ERANGE
 
