@@ -302,7 +302,7 @@ static ssize_t receive(struct channel *channel, int flags, const struct waiter *
 static const struct waiter *take_message(struct channel *channel, size_t size)
 {
     const struct fuse_out_header *header = (const void *)channel->buffer;
-    const char *body = channel->buffer + sizeof(*header);
+    char *body = channel->buffer + sizeof(*header);
     bool whole = size <= channel->limit; /* if not, it is more than was asked for */
     struct pending pending;
 
@@ -321,6 +321,8 @@ static const struct waiter *take_message(struct channel *channel, size_t size)
     }
     if (!channel_claim(channel, header->unique, &pending))
         return NULL;
+    if (channel->minor < PROTOCOL_BLKSIZE_MINOR && size < channel->limit / 2)
+        size = reply_widen(pending.opcode, body, size);
     if (whole)
         answer(&pending, -header->error, body, size);
     else

@@ -31,6 +31,9 @@
 
 enum { CHANNEL_REQUESTS = 4096 }; /* in flight; more wait for a slot */
 
+/* Minor versions from which on structures have the members of that name. */
+enum { PROTOCOL_BLKSIZE_MINOR = 9, PROTOCOL_UMASK_MINOR = 12 };
+
 #define WINDOW_MAX    (128u * 1024u) /* bytes; the kernel's readahead is no larger */
 #define WINDOW_SPARES AHEAD_PIECES
 
@@ -161,6 +164,9 @@ void channel_tell(struct channel *channel, fuse_req_t req, struct message *messa
 bool channel_is_reader(struct channel *channel);
 
 /* ---- reply.c, notify.c ---- */
+
+/* Makes room for what attributes lack in a reply of before 7.9; `body` has it. Returns its size. */
+size_t reply_widen(uint32_t opcode, char *body, size_t size);
 
 /* Hands a reply's body to the request. */
 void reply_pass_on(const struct pending *pending, const char *body, size_t size);

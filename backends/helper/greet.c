@@ -9,7 +9,7 @@
 
 #define OFFERED_MINOR 45    /* Linux 6.18 */
 #define EPOCH_MINOR   44    /* NOTIFY_INC_EPOCH */
-#define OLDEST_MINOR  12    /* from here on messages have the sizes that are sent and understood */
+#define OLDEST_MINOR  8     /* that of Rust's libraries, if they are not asked for a later one */
 #define HEADERS       4096u /* bytes; of a message beside its data, rounded up to a page */
 #define READAHEAD     (128u * 1024u)
 #define PAGE          4096u

@@ -292,6 +292,39 @@ static const struct kind {
     [FUSE_LSEEK] = {pass_offset, sizeof(struct fuse_lseek_out)},
 };
 
+/* Where the attributes in a reply ended before 7.9; 0: it has none. */
+static size_t old_end(uint32_t opcode)
+{
+    size_t gone = sizeof(struct fuse_attr) - offsetof(struct fuse_attr, blksize);
+
+    switch (opcode) {
+    case FUSE_LOOKUP:
+    case FUSE_MKNOD:
+    case FUSE_MKDIR:
+    case FUSE_SYMLINK:
+    case FUSE_LINK:
+    case FUSE_CREATE:
+        return sizeof(struct fuse_entry_out) - gone;
+    case FUSE_GETATTR:
+    case FUSE_SETATTR:
+        return sizeof(struct fuse_attr_out) - gone;
+    default:
+        return 0;
+    }
+}
+
+size_t reply_widen(uint32_t opcode, char *body, size_t size)
+{
+    size_t end = old_end(opcode),
+           more = sizeof(struct fuse_attr) - offsetof(struct fuse_attr, blksize);
+
+    if (end == 0 || size < end)
+        return size;
+    memmove(body + end + more, body + end, size - end);
+    memset(body + end, 0, more);
+    return size + more;
+}
+
 void reply_pass_on(const struct pending *pending, const char *body, size_t size)
 {
     static const struct kind nothing = {pass_nothing, 0};

@@ -56,9 +56,12 @@ static void create_as(fuse_req_t req, uint32_t opcode, fuse_ino_t parent, const 
 {
     struct fuse_create_in in = {
         .flags = file_flags(fi), .mode = mode, .umask = fuse_req_ctx(req)->umask};
+    const struct channel *channel = fuse_req_userdata(req);
     struct message message = REQUEST(opcode, parent, .fi = fi);
 
-    request_add(&message, &in, sizeof(in));
+    request_add(&message, &in,
+                channel->minor < PROTOCOL_UMASK_MINOR ? offsetof(struct fuse_create_in, umask)
+                                                      : sizeof(in));
     request_add_name(&message, name);
     send_opening(req, &message, fi, request_make);
 }
@@ -162,7 +165,9 @@ void request_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size
     };
     struct message message = REQUEST(FUSE_WRITE, ino, .room = in.size, .changes = ino);
 
-    request_add(&message, &in, sizeof(in));
+    request_add(&message, &in,
+                channel->minor < PROTOCOL_BLKSIZE_MINOR ? offsetof(struct fuse_write_in, lock_owner)
+                                                        : sizeof(in));
     request_add(&message, data, in.size);
     request_send(req, &message);
 }

@@ -142,9 +142,12 @@ void request_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t m
 {
     struct fuse_mknod_in in = {
         .mode = mode, .rdev = (uint32_t)rdev, .umask = fuse_req_ctx(req)->umask};
+    const struct channel *channel = fuse_req_userdata(req);
     struct message message = REQUEST(FUSE_MKNOD, parent);
 
-    request_add(&message, &in, sizeof(in));
+    request_add(&message, &in,
+                channel->minor < PROTOCOL_UMASK_MINOR ? offsetof(struct fuse_mknod_in, umask)
+                                                      : sizeof(in));
     request_add_name(&message, name);
     request_make(req, &message);
 }

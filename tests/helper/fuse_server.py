@@ -4,7 +4,8 @@
 
 The file system: a root directory with one file, "file", that reads as CONTENT. MODE says how the
 server misbehaves when that file is read, or when it starts; or "record": it speaks 7.45, and "file"
-reads as what it was sent, in JSON; or "plain": the same without STATX and TMPFILE. A request that
+reads as what it was sent, in JSON; or "plain": the same without STATX and TMPFILE; or "rust": the
+same in 7.8, as that language's libraries. A request that
 is interrupted is noted in the file that FUSE_SERVER_NOTE names. With FUSE_SERVER_DEVICE set the
 kernel is on the other side.
 
@@ -84,7 +85,8 @@ def attributes(node):
     kind, size = {1: (0o040775, 0), 3: (0o040755, 0), 4: (0o120777, 6)}.get(
         node, (0o100644, 1 << 16)
     )
-    return ATTR.pack(node, size, 0, 0, 0, 0, 0, 0, 0, kind, 1, 0, GROUP, 0, 4096, 0)
+    packed = ATTR.pack(node, size, 0, 0, 0, 0, 0, 0, 0, kind, 1, 0, GROUP, 0, 4096, 0)
+    return packed[:80] if sys.argv[1] == "rust" else packed  # blksize came with 7.9
 
 
 class Told:
@@ -155,7 +157,7 @@ def entry(node):
 
 
 NEW = ("record", "lose", "epoch", "expire", "block", "block2", "prune")  # modes that speak 7.45
-RECORDS = ("record", "plain", "prune", "poll")  # "file" reads as what the server was sent
+RECORDS = ("record", "plain", "prune", "poll", "rust")  # "file" reads as what the server was sent
 LATE = ("notify", "epoch", "expire")
 TOO_MUCH = {"huge": 100_000, "larger": 3 << 19, "largest": 3 << 20}  # bytes that a READ is answered
 
@@ -254,7 +256,7 @@ class Server:
             self.say(unique, error=-ENOSYS)
 
     def greet(self, unique):
-        minor, flags, flags2 = 8 if self.mode == "old" else 31, BIG_WRITES, 0
+        minor, flags, flags2 = {"old": 7, "rust": 8}.get(self.mode, 31), BIG_WRITES, 0
         if self.mode in NEW:
             minor, flags = 45, BIG_WRITES | INIT_EXT | MAX_PAGES | SETXATTR_EXT
             flags2 = SECURITY_CTX | CREATE_SUPP_GROUP | HAS_RESEND

@@ -55,6 +55,23 @@ def test_what_the_server_does_not_know_is_asked_once(serve):
     assert len(seen["51"]) == len(seen["52"]) == 1
 
 
+def test_a_server_of_7_8(serve):
+    """Rust's fuse and fuser: attributes without blksize, requests without umask and lock owner."""
+    mount = serve("rust")
+    root = mount.mountpoint
+    assert directfuse.stat(f"{root}/file").st_size == 1 << 16
+    assert directfuse.lstat(root).st_gid == 4242
+    with directfuse.open(f"{root}/made", "wb", buffering=0) as file:
+        assert file.write(b"data") == 4
+    directfuse.mknod(f"{root}/node", 0o100600)
+    with directfuse.open(f"{root}/file", "rb", buffering=0) as file:
+        seen = json.loads(file.read(1 << 16))
+    ((_, create),), ((_, mknod),), ((_, write),) = seen["35"], seen["8"], seen["16"]
+    assert bytes.fromhex(create)[8:] == b"made\0"
+    assert bytes.fromhex(mknod)[8:] == b"node\0"
+    assert bytes.fromhex(write)[24:] == b"data"
+
+
 def test_reply_shorter_than_its_struct(serve):
     mount = serve("short")
     assert code_of(lambda: directfuse.stat(f"{mount.mountpoint}/file")) == errno.EIO
@@ -335,7 +352,7 @@ def test_call_in_a_forked_child(serve, call):
     ("mode", "words"),
     [
         ("refuse", "the remote host does not answer"),
-        ("old", "speaks FUSE 7.8"),
+        ("old", "speaks FUSE 7.7"),
         ("leave", "ended before it answered INIT"),
     ],
 )
