@@ -4,6 +4,7 @@
  * A child of a process that has no file of a mount is nobody to the server until it asks for
  * something (decision 069): most never do.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -208,7 +209,7 @@ static void forget_absent(struct dfi_files *files)
     int top = atomic_load(&files->top);
 
     for (int fd = 0; fd < top; fd++)
-        if (files->map[fd] && dfi_kernel(__NR_fcntl, fd, F_GETFD) < 0)
+        if (files->map[fd] && dfi_kernel(__NR_fcntl, fd, F_GETFD) == -EBADF)
             atomic_store(&files->map[fd], 0);
 }
 
