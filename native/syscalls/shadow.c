@@ -201,13 +201,24 @@ uint64_t dfi_shadow_linked(const struct dfi_files *files, const char *link, cons
     return dfi_ofd(files, handle) ? handle : 0;
 }
 
+/* libc makes newfstatat(2) of fstat(2), so a filter of the program's may refuse the latter: what is
+ * received under it is a file of a mount all the same. */
+static long look_at(int fd, struct stat *st)
+{
+    long ret = dfi_kernel(__NR_fstat, fd, st);
+
+    if (ret == -EPERM || ret == -ENOSYS)
+        ret = dfi_kernel(__NR_newfstatat, fd, "", st, AT_EMPTY_PATH);
+    return ret;
+}
+
 uint64_t dfi_shadow_entry(const struct dfi_files *files, int fd)
 {
     uint64_t handle;
     struct stat st;
     long position;
 
-    if (dfi_kernel(__NR_fstat, fd, &st) < 0 || !dfi_shadow_is_device(files, st.st_dev))
+    if (look_at(fd, &st) < 0 || !dfi_shadow_is_device(files, st.st_dev))
         return 0;
     if (S_ISFIFO(st.st_mode))
         return (handle = handle_in_name(files, fd)) ? handle | DFI_FIFO : 0;

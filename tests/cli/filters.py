@@ -42,7 +42,8 @@ def _words(rows):
     return [sys.executable, __file__, json.dumps(rows)]
 
 
-def _install(rows):
+def install(rows):
+    """For this process, and what it starts."""
     libc = ctypes.CDLL(None)
     text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
     program = struct.pack("HxxxxxxQ", len(rows), ctypes.addressof(text))
@@ -50,5 +51,5 @@ def _install(rows):
 
 
 if __name__ == "__main__":
-    _install(json.loads(sys.argv[1]))
+    install(json.loads(sys.argv[1]))
     os.execv(sys.argv[2], sys.argv[2:])

@@ -77,6 +77,29 @@ def test_calls_that_a_filter_refuses(mounted, tmp_path, code, numbers):
     assert outcomes[1].stdout == outcomes[0].stdout and outcomes[1].stderr == outcomes[0].stderr
 
 
+RECEIVES = """
+import json, os, socket, sys
+sys.path.insert(0, os.path.dirname(sys.argv[2]))
+from filters import install
+os.chdir(sys.argv[1])
+near, far = socket.socketpair()
+socket.send_fds(near, [b"x"], [os.open("f", os.O_RDWR | os.O_CREAT)])
+install(json.loads(sys.argv[3]))
+received = socket.recv_fds(far, 1, 1)[1][0]
+print(os.write(received, b"written"))
+"""
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
+def test_what_is_received_under_a_filter_that_knows_no_fstat(mounted, code):
+    """libc calls newfstatat(2) in its place. What is written does not vanish."""
+    words, point = mounted
+    words += ["sh", "-c", '"$@" && cat "$0/f"', point, sys.executable, "-c", RECEIVES, point]
+    words += forbidden(5, code=code)[1:]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "7\nwritten", "")
+
+
 def test_a_system_call_that_is_missing_is_named():
     """As in gVisor."""
     words = [*forbidden(434, code=errno.ENOSYS), *COMMAND, "run", "-m", "memfs /m", "--", "true"]
