@@ -11,11 +11,13 @@ the calling thread; AsyncFileSystemWrapper of fsspec makes coroutines of them.
 fsspec is not a dependency: `pip install fsspec` brings it.
 """
 
+import contextlib
 import datetime
 import errno
 import os
 import shutil
 import stat as _stat
+from collections.abc import Iterator
 from typing import Any
 
 try:
@@ -290,7 +292,8 @@ class DirectFuseFileSystem(AbstractFileSystem):
         maxdepth: int | None = None,
         **options: Any,
     ) -> None:
-        """rename(2) where it serves; between mounts a copy, then the removal of the source."""
+        """rename(2) where it serves; between mounts a copy with modes, times and links as they are,
+        then the removal of the source."""
         source, target = self._strip_protocol(path1), self._strip_protocol(path2)
         if self.auto_mkdir:
             self.makedirs(self._parent(target), exist_ok=True)
@@ -301,12 +304,8 @@ class DirectFuseFileSystem(AbstractFileSystem):
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            self._move_by_copy(source, target)
-
-    def _move_by_copy(self, source: str, target: str) -> None:
-        directory = _path.isdir(source)
-        self.copy(source, target, recursive=directory, on_error="raise")
-        self.rm(source, recursive=directory)
+            _carry(source, target)
+            self.rm(source, recursive=True)
 
     def chmod(self, path: Any, mode: int) -> None:
         _attributes.chmod(self._strip_protocol(path), mode)
@@ -394,6 +393,48 @@ def _copy(source: Any, target: Any) -> None:
 
 
 _COPY_BY_HAND = {errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF}
+
+
+def _carry(source: str, target: str) -> None:
+    """Makes target what source is, with all below it, as rename(2) would leave it."""
+    st = _fast.lstat(source)
+    if _stat.S_ISLNK(st.st_mode):
+        _names.symlink(_names.readlink(source), target)
+        return
+    if _stat.S_ISDIR(st.st_mode):
+        _carry_directory(source, target)
+    elif _stat.S_ISREG(st.st_mode):
+        with _fast.open(source, "rb", buffering=0) as read:
+            with _fast.open(target, "wb", buffering=0) as write:
+                _copy(read, write)
+    else:
+        raise shutil.SpecialFileError(f"{source!r} cannot be copied: it is no file or directory")
+    _keep(st, target)
+
+
+def _carry_directory(source: str, target: str) -> None:
+    if f"{_path.realpath(target)}/".startswith(f"{_path.realpath(source)}/"):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), source, None, target)
+    _names.mkdir(target)
+    for name in _fast.listdir(source):
+        _carry(f"{source}/{name}", f"{target}/{name}")
+
+
+def _keep(st: os.stat_result, target: str) -> None:
+    with _where_it_can():
+        _attributes.chmod(target, _stat.S_IMODE(st.st_mode))
+    with _where_it_can():
+        _attributes.utime(target, ns=(st.st_atime_ns, st.st_mtime_ns))
+
+
+@contextlib.contextmanager
+def _where_it_can() -> Iterator[None]:
+    """A file system that keeps no modes or times does not stop mv(1), nor us."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM}:
+            raise
 
 
 def _remove_tree(top: str) -> None:

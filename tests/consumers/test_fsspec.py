@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pickle
+import shutil
 import threading
 
 import pytest
@@ -194,6 +195,48 @@ def test_copy_move_remove(fs, tree, tmp_path):
         fs.rm(f"{tree}/d")
     fs.rm([f"{tree}/d", f"{tree}/broken"], recursive=True)
     assert fs.ls(tree, detail=False) == [f"{tree}/one"]
+
+
+@pytest.mark.parametrize("real", ["source", "target"])
+def test_what_moves_between_mounts_stays_what_it_is(fs, memory, tmp_path, real):
+    there, here = (tmp_path, memory) if real == "source" else (memory, tmp_path)
+    fs.makedirs(f"{there}/t/empty")
+    fs.pipe(f"{there}/t/private", b"mine")
+    for link, target in (("link", "private"), ("of-directory", "empty"), ("broken", "nowhere")):
+        directfuse.symlink(target, f"{there}/t/{link}")
+    fs.chmod(f"{there}/t/private", 0o600)
+    directfuse.utime(f"{there}/t/private", ns=(10**18 + 1, 10**18 + 2))
+    fs.chmod(f"{there}/t", 0o711)
+
+    fs.mv(f"{there}/t", f"{here}/moved")
+
+    st = directfuse.stat(f"{here}/moved/private")
+    assert (st.st_mode & 0o7777, st.st_mtime_ns) == (0o600, 10**18 + 2)
+    assert fs.info(f"{here}/moved")["mode"] & 0o7777 == 0o711
+    links = {name: directfuse.readlink(f"{here}/moved/{name}") for name in ("link", "broken")}
+    assert links == {"link": "private", "broken": "nowhere"} and fs.isdir(f"{here}/moved/empty")
+    assert fs.islink(f"{here}/moved/of-directory") and not fs.lexists(f"{there}/t")
+
+
+def test_a_link_moves_between_mounts_without_what_it_leads_to(fs, memory, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    fs.mv(f"{tmp_path}/link", f"{memory}/link")
+    assert directfuse.readlink(f"{memory}/link") == str(tmp_path) and fs.isdir(tmp_path)
+
+
+def test_a_directory_does_not_move_into_a_mount_below_it(fs, tmp_path):
+    (tmp_path / "d" / "below").mkdir(parents=True)
+    with directfuse.mount(["memfs", tmp_path / "d" / "below"]) as below:
+        with pytest.raises(OSError, match="Invalid argument"):
+            fs.mv(f"{tmp_path}/d", f"{below.mountpoint}/d")
+        assert fs.ls(below.mountpoint) == [] and fs.isdir(tmp_path / "d")
+
+
+def test_what_is_no_file_is_not_copied_to_another_mount(fs, memory, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(shutil.SpecialFileError):
+        fs.mv(f"{tmp_path}/fifo", f"{memory}/fifo")
+    assert fs.exists(tmp_path / "fifo") and not fs.exists(f"{memory}/fifo")
 
 
 def test_directories(fs, memory):
