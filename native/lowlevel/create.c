@@ -156,11 +156,13 @@ static int in_directory(const struct df_opening *opening, struct df_node_walk *w
     return result;
 }
 
-/* What is known to be there needs no lock of its directory. */
+/* What is known to be there needs no lock of its directory; a root that is a file is in none. */
 static struct df_node *peek(const struct df_opening *opening, struct df_node_walk *walk)
 {
     struct df_node *node;
 
+    if (walk->kind == DF_END_ROOT && !df_node_is_dir(walk->dir) && !(opening->flags & O_EXCL))
+        return df_node_try_hold(walk->dir) ? walk->dir : NULL;
     if (walk->kind != DF_END_NAME || walk->must_be_dir || walk->revalidate ||
         (opening->flags & O_EXCL) || df_node_walk_peek(walk, &node) != 0 || !df_node_try_hold(node))
         return NULL;

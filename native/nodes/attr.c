@@ -117,9 +117,20 @@ void df_node_attr_last(const struct df_node *node, struct stat *st)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
+/* The root is taken for a directory until it is asked, which is at once where it covers a file. */
+static bool is_file_for_root(struct df_node *node, const struct stat *st)
+{
+    if (node->id != DF_NODE_ROOT_ID || !S_ISREG(st->st_mode) ||
+        atomic_load_explicit(&node->seq, memory_order_relaxed) != 0)
+        return false;
+    node->type = S_IFREG;
+    return true;
+}
+
 static int check(struct df_node *node, const struct stat *st)
 {
-    if (df_sane(st) && node->type == (st->st_mode & S_IFMT))
+    if (df_sane(st) &&
+        (node->type == (st->st_mode & S_IFMT) || DF_UNLIKELY(is_file_for_root(node, st))))
         return 0;
     df_node_attr_spoil(node);
     return -EIO;

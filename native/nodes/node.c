@@ -12,7 +12,6 @@
 #include "nodes/attr.h"
 #include "nodes/cache.h"
 
-#define ROOT_ID      1u
 #define FIRST_CHAINS 8u
 #define LIMBO_WEIGHT                                                                               \
     4u /* of a batch for the gate, in objects: what it holds back stays small enough               \
@@ -253,7 +252,7 @@ struct df_node *df_node_find(struct df_nodes *nodes, uint64_t id)
     struct df_node_shard *shard = shard_of(nodes, hash);
     struct df_node *node;
 
-    if (id == ROOT_ID)
+    if (id == DF_NODE_ROOT_ID)
         return nodes->root;
     df_node_lock(&shard->lock);
     node = chain_find(shard, hash, id);
@@ -310,7 +309,7 @@ int df_node_get(struct df_nodes *nodes, const struct df_node_found *found, uint6
     struct df_node_shard *shard = shard_of(nodes, hash);
     struct df_node *known;
 
-    if (!df_sane(&found->attr) || found->id == ROOT_ID)
+    if (!df_sane(&found->attr) || found->id == DF_NODE_ROOT_ID)
         return -EIO;
     df_node_given(&nodes->shortest, found->attr_timeout);
     df_node_lock(&shard->lock);
@@ -329,7 +328,7 @@ void df_node_forget_one(struct df_nodes *nodes, uint64_t id)
 {
     struct df_node_forget forget = {id, 1};
 
-    if (id != ROOT_ID)
+    if (id != DF_NODE_ROOT_ID)
         nodes->source->forget(nodes, &forget, 1);
 }
 
@@ -395,7 +394,7 @@ int df_nodes_init(struct df_nodes *nodes, const struct df_node_source *source)
     nodes->root = malloc(sizeof(*nodes->root) + DF_NODE_OWN_NAME);
     if (!nodes->root)
         return -ENOMEM;
-    node_begin(nodes->root, ROOT_ID, 0, S_IFDIR, 1);
+    node_begin(nodes->root, DF_NODE_ROOT_ID, 0, S_IFDIR, 1);
     if (getrandom(&nodes->seed, sizeof(nodes->seed), GRND_NONBLOCK) != sizeof(nodes->seed))
         nodes->seed = spread((uint64_t)(uintptr_t)nodes); /* early at boot: layout is random too */
     return 0;

@@ -115,6 +115,7 @@ struct df_node_entry {
     char name[];       /* NUL-terminated */
 };
 
+#define DF_NODE_ROOT_ID  1u
 #define DF_NODE_OWN_NAME 32 /* bytes of a name in a node's own entry, with its NUL */
 
 struct df_node {

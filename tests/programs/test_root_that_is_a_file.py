@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,12 +14,18 @@ from .test_every_api import compiled, inline, through_kernel
 
 __all__ = ["compiled"]  # a fixture
 
-ROUTES = {"inline": inline, "kernel": through_kernel}
+
+@contextmanager
+def through_helper(command, root):
+    """By the protocol, and so by nodes."""
+    with directfuse.mount([*command, root], placement="helper"):
+        yield directfuse
 
 
-@pytest.fixture(
-    params=[pytest.param("inline"), pytest.param("kernel", marks=pytest.mark.kernel_fuse)]
-)
+ROUTES = {"inline": inline, "helper": through_helper, "kernel": through_kernel}
+
+
+@pytest.fixture(params=["inline", "helper", pytest.param("kernel", marks=pytest.mark.kernel_fuse)])
 def mounted(request, compiled, tmp_path):
     """(functions of os, the mountpoint) with the program over a file that holds "below"."""
     root = tmp_path / "root"
