@@ -119,7 +119,9 @@ class DirectFuseFileSystem(AbstractFileSystem):
         return _info(name, _fast.lstat(name))
 
     def ls(self, path: Any, detail: bool = True, **options: Any) -> list[Any]:
-        """Names, or info() of each, of a directory's entries; of a file, itself."""
+        """Names, or info() of each, of a directory's entries; of a file, itself. A link to a
+        directory above it is of type "other", as all links to directories are for fsspec's "file".
+        """
         name = self._strip_protocol(path)
         try:
             scan = _fast.scandir(name)
@@ -131,7 +133,7 @@ class DirectFuseFileSystem(AbstractFileSystem):
             for entry in scan:
                 try:
                     one = prefix + entry.name
-                    found.append(_info(one, entry.stat(follow_symlinks=False)) if detail else one)
+                    found.append(_listed(one, entry.stat(follow_symlinks=False)) if detail else one)
                 except FileNotFoundError:
                     pass  # removed since it was listed
         return found
@@ -369,6 +371,24 @@ def _info(name: str, st: os.stat_result) -> dict[str, Any]:
     if link:
         info["destination"] = destination
     return info
+
+
+def _listed(name: str, st: os.stat_result) -> dict[str, Any]:
+    """Who follows the directories of a listing comes to an end."""
+    info = _info(name, st)
+    if info["islink"] and info["type"] == "directory" and _leads_up(name):
+        info["type"] = "other"
+    return info
+
+
+def _leads_up(name: str) -> bool:
+    return any(_path.samefile(name, above) for above in _directories_above(name))
+
+
+def _directories_above(name: str) -> Iterator[str]:
+    while name != "/":
+        name = name.rpartition("/")[0] or "/"
+        yield name
 
 
 _TYPES = {_stat.S_IFREG: "file", _stat.S_IFDIR: "directory"}

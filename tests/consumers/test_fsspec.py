@@ -92,6 +92,21 @@ def test_listing(fs, tree):
     assert caught.value.filename == f"{tree}/none"
 
 
+def test_links_that_lead_up_are_not_walked_round_and_round(fs, memory):
+    fs.makedirs(f"{memory}/a/b")
+    fs.mkdir(f"{memory}/beside")
+    fs.pipe({f"{memory}/a/b/file": b"1", f"{memory}/beside/other": b"2"})
+    for link, target in {"b/up": "..", "b/self": ".", "top": memory, "to": "../beside"}.items():
+        directfuse.symlink(target, f"{memory}/a/{link}")
+    directfuse.symlink(f"{memory}/a", f"{memory}/beside/back")  # round by way of "to"
+
+    found = fs.find(f"{memory}/a")
+
+    links = ["b/self", "b/up", "to/back", "top"]
+    assert found == sorted(f"{memory}/a/{name}" for name in ["b/file", "to/other", *links])
+    assert fs.isdir(f"{memory}/a/b/up") and fs.info(f"{memory}/a/to")["type"] == "directory"
+
+
 def test_the_real_file_system_too(fs, tmp_path):
     (tmp_path / "real").write_bytes(b"real")
     assert fs.cat(str(tmp_path / "real")) == b"real"
