@@ -122,6 +122,8 @@ static int run(struct server *server, char *const argv[], const char *tools)
     return error;
 }
 
+#define OURS "/directfuse-XXXXXX" /* in a directory for what is temporary */
+
 /* Without symlinks, as a program names its mountpoint when it mounts: what is in our directory is
  * known by its name. */
 static bool find_base(const char *path, char *base, size_t size)
@@ -130,18 +132,18 @@ static bool find_base(const char *path, char *base, size_t size)
     int length = snprintf(base, size, "%s", resolved ? resolved : path);
 
     free(resolved);
-    return length > 0 && (size_t)length + sizeof("/directfuse-XXXXXX") <= size;
+    return length > 0 && (size_t)length < size;
 }
 
 /* Says why there is none. */
 static bool make_directory(struct server *server)
 {
     const char *wanted = secure_getenv("TMPDIR");
-    char base[sizeof(server->directory)];
+    char base[sizeof(server->directory) - (sizeof(OURS) - 1)];
 
     if (!wanted || !find_base(wanted, base, sizeof(base)))
         find_base("/tmp", base, sizeof(base));
-    snprintf(server->directory, sizeof(server->directory), "%s/directfuse-XXXXXX", base);
+    snprintf(server->directory, sizeof(server->directory), "%s" OURS, base);
     if (mkdtemp(server->directory))
         return true;
     fuse_log(
