@@ -81,9 +81,7 @@ static int look(uint64_t handle, int wanted, struct stat *st)
     struct dfi_record record;
     int ret;
 
-    dfi_record_begin(&record);
-    record.foreign = handle;
-    record.lent = true;
+    dfi_record_begin_of(&record, handle);
     ret = df_call_fstat(DF_FD_BASE + DFI_FD_FOREIGN, st);
     if (ret == 0 && wanted != F_OK && (S_ISFIFO(st->st_mode) || device_name(st)))
         ret =

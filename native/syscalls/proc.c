@@ -366,9 +366,7 @@ static int look(uint64_t handle, struct stat *st)
     struct dfi_record record;
     int ret;
 
-    dfi_record_begin(&record);
-    record.foreign = handle;
-    record.lent = true;
+    dfi_record_begin_of(&record, handle);
     ret = df_call_fstat(DF_FD_BASE + DFI_FD_FOREIGN, st);
     dfi_record_end(&record);
     return ret;

@@ -40,6 +40,13 @@ void dfi_record_begin(struct dfi_record *record)
     set_now(record);
 }
 
+void dfi_record_begin_of(struct dfi_record *record, uint64_t handle)
+{
+    dfi_record_begin(record);
+    record->foreign = handle;
+    record->lent = true;
+}
+
 void dfi_record_end(struct dfi_record *record)
 {
     if (__builtin_expect(record->here != 0, false))

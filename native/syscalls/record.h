@@ -51,6 +51,9 @@ enum {
 
 /* From here to dfi_record_end() this thread may call df_call_*(). Nests. */
 void dfi_record_begin(struct dfi_record *record);
+
+/* The same, and DF_FD_BASE + DFI_FD_FOREIGN is the file of that handle, whoever has it open. */
+void dfi_record_begin_of(struct dfi_record *record, uint64_t handle);
 void dfi_record_end(struct dfi_record *record);
 
 /* The same of a call that is here because its descriptor was of a mount, and what it has come to.
