@@ -173,17 +173,10 @@ static void expect_next(struct df_work *w, off_t offset)
     atomic_store_explicit(&open->ahead_of, offset, memory_order_relaxed);
 }
 
-/* A mount that lends, but of this open file pieces came that were not lent: each is a copy. */
-static bool is_scattered(struct df_work *w)
+/* Of a mount that lends pieces of this open file came that were not lent: each is a copy. */
+static _Atomic bool *scattered(struct df_work *w)
 {
-    return atomic_load_explicit(&df_files_entry(&w->server->files, w->message.files[0])->scattered,
-                                memory_order_relaxed);
-}
-
-static void note_scattered(struct df_work *w)
-{
-    atomic_store_explicit(&df_files_entry(&w->server->files, w->message.files[0])->scattered, true,
-                          memory_order_relaxed);
+    return &df_files_entry(&w->server->files, w->message.files[0])->scattered;
 }
 
 /* Not beyond the file's end, if that is not asked for. */
@@ -229,7 +222,8 @@ static struct reading plan(struct df_work *w, size_t size, off_t offset)
     r.size = whole((size_t)(offset - r.from) + size);
     if (!late)
         r.size += ahead_of(w, offset);
-    if (!late && lends && !is_too_large(framer, r.end) && !is_scattered(w))
+    if (!late && lends && !is_too_large(framer, r.end) &&
+        !atomic_load_explicit(scattered(w), memory_order_relaxed))
         look_around(&r);
     if (r.size > DF_PAYLOAD_SIZE || df_execute_room(w, r.size) < r.size)
         r.size = 0;
@@ -344,7 +338,7 @@ static int64_t read_kept(struct df_work *w, const struct reading *r, char *bytes
         return read_to(w, bytes, r->size, r->from);
     got = CALL(lend, w->files[0], bytes, r->size, r->from, &at);
     if (at == bytes && r->wide)
-        note_scattered(w);
+        atomic_store_explicit(scattered(w), true, memory_order_relaxed);
     if (at == bytes || got <= 0)
         return got;
     if (!keep_lent(w, r, at, (size_t)got, since))

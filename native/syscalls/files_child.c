@@ -233,6 +233,14 @@ static void count_uses(struct dfi_files *files)
         dfi_fd_hold(files, dfi_root_of(files));
 }
 
+static void know_anew(struct dfi_files *files)
+{
+    if (!files->map)
+        return;
+    forget_absent(files);
+    count_uses(files);
+}
+
 /* What the server gave the child before it was made, other threads may have changed until then: a
  * file of which the child knows nothing would be open until it ends. So would one that its parent
  * has sent and closed, and keeps for the receiver. */
@@ -244,10 +252,7 @@ static void settle_files(struct dfi_files *files)
         dfi_sent_forget(files);
     if (knows || !files->link.segment)
         return;
-    if (files->map) {
-        forget_absent(files);
-        count_uses(files);
-    }
+    know_anew(files);
     if (files->link.client)
         dfi_files_keep(files, false);
 }
@@ -270,10 +275,8 @@ void dfi_files_born(struct dfi_process *process)
     struct dfi_files *files = process->files;
 
     be_born(process, files->link.client);
-    if (files->among_threads && files->map) {
-        forget_absent(files);
-        count_uses(files);
-    }
+    if (files->among_threads)
+        know_anew(files);
 }
 
 struct dfi_files *dfi_files_copy(struct dfi_files *files)
