@@ -42,6 +42,11 @@ void dfi_text_add_hex(struct dfi_text *text, unsigned long number)
     add_number(text, number, 16);
 }
 
+void dfi_text_add_octal(struct dfi_text *text, unsigned long number)
+{
+    add_number(text, number, 8);
+}
+
 void dfi_text_add_digits(struct dfi_text *text, unsigned long number, int digits)
 {
     for (; digits > 1 && number >> (4 * (digits - 1)) == 0; digits--)

@@ -20,8 +20,9 @@ void dfi_text_add(struct dfi_text *text, const char *part);
 void dfi_text_add_size(struct dfi_text *text, const char *part, size_t size);
 void dfi_text_add_number(struct dfi_text *text, unsigned long number);
 void dfi_text_add_hex(struct dfi_text *text, unsigned long number);
+void dfi_text_add_octal(struct dfi_text *text, unsigned long number);
 
-/* The same with at least that many digits, as %0*lx. */
+/* As dfi_text_add_hex() with at least that many digits: %0*lx. */
 void dfi_text_add_digits(struct dfi_text *text, unsigned long number, int digits);
 
 /* The number at *at, which is moved behind it and one more character. */

@@ -295,15 +295,6 @@ static bool name_in_fd(const char *path, char link[64])
     return true;
 }
 
-static void add_octal(struct dfi_text *text, uint64_t number)
-{
-    char digit[2] = {(char)('0' + number % 8)};
-
-    if (number > 7)
-        add_octal(text, number / 8);
-    dfi_text_add(text, digit);
-}
-
 static uint64_t get_octal(const char *text)
 {
     uint64_t number = 0;
@@ -390,7 +381,7 @@ static bool tell(struct dfi_text *out, const char *text, const struct df_ofd *of
     dfi_text_add(out, "pos:\t");
     dfi_text_add_number(out, (uint64_t)ofd->position);
     dfi_text_add(out, "\nflags:\t0");
-    add_octal(out, flags);
+    dfi_text_add_octal(out, flags);
     dfi_text_add_size(out, rest, 9);
     dfi_text_add_number(out, dfi_mounts_id(ofd->mount));
     rest += 9;
