@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #define DF_HOLDERS    512
-#define DF_HELD_MAX   4096                /* chunks of one process */
-#define DF_HELD_CHUNK ((uint64_t)2 << 20) /* bytes; the last one of a file may be shorter */
+#define DF_HELD_MAX   16384 /* chunks of one process: the kernel needs two mappings for each */
+#define DF_HELD_CHUNK ((uint64_t)512 << 10) /* bytes; the last one of a file may be shorter */
 
 struct df_held {
     _Atomic uint64_t ino;
@@ -30,10 +30,19 @@ struct df_holder {
     struct df_held held[DF_HELD_MAX];
 };
 
+/* The file has as many as have been taken (DF_HELD_SIZE): it is to be a small one for a program
+ * whose files may not be large (RLIMIT_FSIZE). */
 struct df_holders {
     _Atomic uint32_t top; /* more than any index that was ever taken */
     struct df_holder list[DF_HOLDERS];
 };
+
+/* Bytes of a file of so many; the last one is of no use to anybody. */
+#define DF_HELD_SIZE(count)                                                                        \
+    (offsetof(struct df_holders, list) + (uint64_t)(count) * sizeof(struct df_holder))
+_Static_assert(sizeof(struct df_holder) > offsetof(struct df_holder, held[DF_HELD_MAX]) &&
+                   DF_HELD_SIZE(0) > sizeof(uint32_t),
+               "padding ends both");
 
 /* Of a mount's id and the number of a chunk; together with the inode number it names the chunk. */
 static inline uint64_t df_held_key(int mount, uint64_t chunk)

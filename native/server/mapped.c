@@ -53,6 +53,15 @@ static int open_beside(const struct df_server *server, char letter, const struct
                : -1;
 }
 
+/* Of those that it says to have. */
+static bool has_all(int fd, const struct df_holders *all)
+{
+    uint32_t top = atomic_load(&all->top);
+    struct stat st;
+
+    return top <= DF_HOLDERS && fstat(fd, &st) == 0 && st.st_size >= (off_t)DF_HELD_SIZE(top);
+}
+
 /* NULL: nobody holds anything. */
 static struct df_holders *map_holders(const struct df_server *server)
 {
@@ -66,8 +75,12 @@ static struct df_holders *map_holders(const struct df_server *server)
     fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
-    if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof(struct df_holders))
+    if (fstat(fd, &st) == 0 && st.st_size >= (off_t)DF_HELD_SIZE(0))
         all = mmap(NULL, sizeof(struct df_holders), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (all != MAP_FAILED && !has_all(fd, all)) {
+        munmap(all, sizeof(struct df_holders));
+        all = MAP_FAILED;
+    }
     close(fd);
     return all == MAP_FAILED ? NULL : all;
 }

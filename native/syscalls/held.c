@@ -12,21 +12,34 @@
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static struct df_holders *map_all(const struct dfi_files *files)
+static long open_list(const struct dfi_files *files)
 {
     char path[DFI_SHADOW_NAME_MAX];
-    long fd, at;
+    long fd;
 
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/held");
     fd = dfi_brief_open(path, O_RDWR | O_CREAT | O_NOFOLLOW);
-    if (fd < 0)
+    if (fd >= 0)
+        dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
+    return fd;
+}
+
+/* The file has room for so many at least. Others may do the same, and nobody makes it smaller. */
+static bool grow(const struct dfi_files *files, long fd, uint32_t count)
+{
+    off_t size = (off_t)DF_HELD_SIZE(count);
+
+    return size <= files->caller.size_limit && dfi_kernel(__NR_pwrite64, fd, "", 1, size - 1) == 1;
+}
+
+static struct df_holders *map_list(const struct dfi_files *files, long fd)
+{
+    long at;
+
+    if (!grow(files, fd, 0))
         return NULL;
-    dfi_kernel(__NR_fchmod, fd, 0666); /* programs under other ids of the job */
-    at = dfi_kernel(__NR_ftruncate, fd, sizeof(struct df_holders));
-    if (at == 0)
-        at = dfi_kernel(__NR_mmap, 0, sizeof(struct df_holders), PROT_READ | PROT_WRITE, MAP_SHARED,
-                        fd, 0);
-    dfi_brief_close(fd);
+    at = dfi_kernel(__NR_mmap, 0, sizeof(struct df_holders), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                    0);
     return at < 0 && at > -4096 ? NULL : (struct df_holders *)at;
 }
 
@@ -38,23 +51,45 @@ static void raise_top(struct df_holders *all, uint32_t top)
         ;
 }
 
-/* A holder of our own. NULL: there is none, or we are nobody to the server, which frees them. */
-static struct df_holder *take(struct dfi_files *files)
+static struct df_holder *take_free(const struct dfi_files *files, long fd)
 {
-    struct dfi_hold *hold = &files->hold;
+    struct df_holders *all = files->hold.all;
 
-    if (!hold->all)
-        hold->all = map_all(files);
-    for (uint32_t i = 0; hold->all && files->link.client != 0 && i < DF_HOLDERS; i++) {
+    for (uint32_t i = 0; i < DF_HOLDERS && grow(files, fd, i + 1); i++) {
         uint32_t none = 0;
 
-        raise_top(hold->all, i + 1);
-        if (atomic_compare_exchange_strong(&hold->all->list[i].client, &none, files->link.client)) {
+        raise_top(all, i + 1);
+        if (atomic_compare_exchange_strong(&all->list[i].client, &none, files->link.client)) {
             atomic_store(&files->shared->held, 1);
-            return &hold->all->list[i];
+            return &all->list[i];
         }
     }
     return NULL;
+}
+
+/* A holder of our own. NULL: there is none, or we are nobody to the server, which frees them. */
+static struct df_holder *take(struct dfi_files *files)
+{
+    struct df_holder *own = NULL;
+    long fd = open_list(files);
+
+    if (fd < 0)
+        return NULL;
+    if (!files->hold.all)
+        files->hold.all = map_list(files, fd);
+    if (files->hold.all && files->link.client != 0)
+        own = take_free(files, fd);
+    dfi_brief_close(fd);
+    return own;
+}
+
+static struct df_holders *map_again(const struct dfi_files *files)
+{
+    long fd = open_list(files);
+    struct df_holders *all = fd < 0 ? NULL : map_list(files, fd);
+
+    dfi_brief_close(fd);
+    return all;
 }
 
 void dfi_held_forget(struct dfi_files *files)
@@ -63,7 +98,7 @@ void dfi_held_forget(struct dfi_files *files)
 
     if (!files->shared || atomic_load(&files->shared->held) == 0)
         return;
-    files->hold.all = map_all(files);
+    files->hold.all = map_again(files);
     own = files->hold.all ? df_held_of(files->hold.all, files->link.client) : NULL;
     if (own)
         df_held_free(own);

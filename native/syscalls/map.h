@@ -103,6 +103,10 @@ bool dfi_maps_fault(struct dfi_files *files, uintptr_t at, unsigned long error);
 long dfi_maps_hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_t chunk,
                    bool patient);
 
+/* Gives up the oldest of what is held that may go, unless that is all it takes to go on. Under the
+ * lock. */
+bool dfi_maps_give_up_one(struct dfi_files *files);
+
 /* Gives up half of what is held if another process wants it. Under the lock. */
 void dfi_maps_oblige(struct dfi_files *files);
 

@@ -53,6 +53,17 @@ static bool give_up(uintptr_t start, uintptr_t end, int prot)
     return at == (long)start;
 }
 
+/* What is shown beside what is not is a mapping of the kernel's, and a process may have 65,530. */
+static long show(struct dfi_files *files, uintptr_t start, uintptr_t end, int prot)
+{
+    long ret;
+
+    while ((ret = dfi_kernel(__NR_mprotect, start, end - start, prot)) == -ENOMEM &&
+           dfi_maps_give_up_one(files))
+        ;
+    return ret;
+}
+
 /* The chunk around the address: [*start, *end) is accessible now. Under the lock. 0 or -errno. */
 static long bring(struct dfi_files *files, const struct dfi_mapping *m, uintptr_t at, bool patient,
                   uintptr_t *start, uintptr_t *end)
@@ -61,7 +72,7 @@ static long bring(struct dfi_files *files, const struct dfi_mapping *m, uintptr_
     long ret = dfi_maps_hold(files, m, chunk, patient);
 
     dfi_maps_part(m, chunk, start, end);
-    return ret < 0 ? ret : dfi_kernel(__NR_mprotect, *start, *end - *start, m->prot);
+    return ret < 0 ? ret : show(files, *start, *end, m->prot);
 }
 
 static bool allows(int prot, unsigned long error)

@@ -76,8 +76,9 @@ static bool has_to_stay(const struct dfi_files *files, const struct df_held *hel
     return false;
 }
 
-/* No thread of ours touches it any more. */
-static void cover(struct dfi_files *files, const struct df_held *held)
+/* No thread of ours touches it any more. False: one may, where the kernel would need more mappings
+ * than a process may have. */
+static bool cover(struct dfi_files *files, const struct df_held *held)
 {
     struct dfi_mapping *m;
     uintptr_t start, end;
@@ -85,8 +86,10 @@ static void cover(struct dfi_files *files, const struct df_held *held)
     files->maps->brought_end = 0;
     for (size_t i = 0; (m = next_shown(files, held, &i));) {
         dfi_maps_part(m, df_held_chunk(held->key), &start, &end);
-        dfi_kernel(__NR_mprotect, start, end - start, PROT_NONE);
+        if (dfi_kernel(__NR_mprotect, start, end - start, PROT_NONE) < 0)
+            return false;
     }
+    return true;
 }
 
 static long write_back(struct dfi_files *files, const struct df_held *held, long data)
@@ -110,9 +113,8 @@ static bool give_up(struct dfi_files *files, struct df_held *held)
     struct dfi_chunks chunks;
     bool done;
 
-    if (!m)
+    if (!m || !cover(files, held))
         return false;
-    cover(files, held);
     if (dfi_chunks_begin(&chunks, files, dfi_ofd(files, m->handle)->mount, held->ino) < 0)
         return false;
     done = write_back(files, held, chunks.data) == 0;
@@ -204,6 +206,11 @@ static long hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_t 
     return ret;
 }
 
+bool dfi_maps_give_up_one(struct dfi_files *files)
+{
+    return files->hold.count > FEW && give_up_oldest(files);
+}
+
 /* Whatever it takes of our own. */
 static long hold_last(struct dfi_files *files, const struct dfi_mapping *m, uint64_t chunk)
 {
@@ -250,8 +257,8 @@ long dfi_maps_hold(struct dfi_files *files, const struct dfi_mapping *m, uint64_
         return ret;
     if (files->hold.count <= FEW)
         sweep(files);
-    for (int i = 0; i < 2 && files->hold.count > FEW; i++)
-        give_up_oldest(files);
+    for (int i = 0; i < 2; i++)
+        dfi_maps_give_up_one(files);
     ret = hold_last(files, m, chunk);
     return ret == -ENOSPC && patient ? hold_patiently(files, m, chunk) : ret;
 }
@@ -266,6 +273,6 @@ void dfi_maps_oblige(struct dfi_files *files)
     if (wanted == files->hold.wanted)
         return;
     files->hold.wanted = wanted;
-    while (files->hold.count > half && files->hold.count > FEW && give_up_oldest(files))
+    while (files->hold.count > half && dfi_maps_give_up_one(files))
         ;
 }

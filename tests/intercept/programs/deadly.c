@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define MIB   ((off_t)1 << 20)
-#define CHUNK (2 * MIB)
+#define CHUNK (MIB / 2)
 #define SIZE  (256 * MIB)
 
 #define SLOW  (CHUNK + 4096)
@@ -68,7 +68,7 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
         sem_post(&begun);
         sem_wait(&over);
     }
-    if (reader > 1 && reader != opener && offset % CHUNK >= MIB)
+    if (reader > 1 && reader != opener && offset % CHUNK >= CHUNK / 2)
         kill(reader, SIGKILL);
     if (offset >= SIZE)
         return 0;

@@ -18,7 +18,7 @@
 
 #define PAGE  ((size_t)4096)
 #define MIB   ((size_t)1 << 20)
-#define CHUNK (2 * MIB) /* what is brought at a time */
+#define CHUNK (MIB / 2) /* what is brought at a time */
 
 static void need(int holds, const char *what)
 {
@@ -121,7 +121,7 @@ static void follow(void)
             differ += m[at] != byte_of(at);
         _exit(differ != 0);
     }
-    for (size_t at = 0; at < 31 * CHUNK; at += CHUNK) {
+    for (size_t at = 0; at < 62 * MIB; at += CHUNK) {
         let(&next);
         if (!await(&done))
             break;
@@ -137,7 +137,7 @@ static void follow(void)
 /* ---- memory of holes ----
  * Two processes touch a byte in each of many chunks, and then store into all of each. */
 
-#define MANY ((size_t)30)
+#define MANY ((size_t)120)
 
 static void store(volatile unsigned char *m, size_t step, unsigned char value)
 {
@@ -156,7 +156,7 @@ static size_t count_other(const volatile unsigned char *m, unsigned char value)
 
 static void holes(void)
 {
-    const size_t size = 256 * MIB, behind = 64 * CHUNK;
+    const size_t size = 256 * MIB, behind = 128 * MIB;
     volatile unsigned char *m = map(file_with("f", size, 0, 0), size, PROT_READ | PROT_WRITE);
     struct gate touched = gate(), both = gate();
     pid_t child;
