@@ -193,7 +193,7 @@ def configure_server() -> str:
 @contextmanager
 def abandonable(control: int) -> Iterator[None]:
     """While a server mounts, whoever waits at the other end of the socket (-1: nobody) may end it
-    by going away (native/server/abandoned.h)."""
+    by going away, and anybody by a signal (native/server/abandoned.h)."""
     lib.df_abandoned_watch(control)
     try:
         yield

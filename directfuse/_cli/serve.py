@@ -30,7 +30,6 @@ __all__ = ["serve"]
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SEEN = 1.0  # seconds within which a signal has been seen
 _SIGNALS = 128  # a status from there on tells of a signal, one below of an error
-_UNTIL_KILLED = 2.0  # seconds that a server has which is told to end before it has mounted
 
 
 @click.command()
@@ -175,19 +174,17 @@ def _signals_postponed() -> Iterator[None]:
         signal.raise_signal(postponed)
 
 
-def _end(server: subprocess.Popen[bytes], mounted: bool) -> None:
+def _end(server: subprocess.Popen[bytes]) -> None:
     """Interrupted again, it is told again, and gives up what hangs; the third time we go alone.
 
-    Before it has mounted it hears nothing, and has nothing to lose: it is killed where that hangs.
+    One that still mounts ends at once. Only it knows: it may have mounted, and others may have
+    joined it and written, before that is seen here.
     """
     for _ in range(2):
         server.send_signal(signal.SIGTERM)
         try:
             with patiently(say, not_ended(server.pid)):
-                server.wait(None if mounted else _UNTIL_KILLED)
-        except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)  # with --restart there are two
-            server.wait()
+                server.wait()
         except (KeyboardInterrupt, SystemExit):
             continue
         return
@@ -213,7 +210,6 @@ def _run(
     background: Background | None = None,
 ) -> int:
     server = None
-    mounted = False
     try:
         with _signals_postponed():  # else one that came now would leave a server that nobody knows
             server = _start(program, argv, listener, restart, told, background)
@@ -224,7 +220,7 @@ def _run(
         status = _wait(server)
     except BaseException:  # Ctrl-C, SIGTERM: as for the server
         if server:
-            _end(server, mounted)
+            _end(server)
         raise
     if status < 0:
         raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")

@@ -1,5 +1,6 @@
 /*
- * abandoned.c - a thread that waits for the end of whoever waits for this server.
+ * abandoned.c - a thread that ends a server which still mounts: when whoever waits for it has gone,
+ * or by a signal.
  */
 #include "server/abandoned.h"
 
@@ -8,39 +9,64 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "core/masked_thread.h"
 
 static pthread_t thread;
 static int control_fd;
+static int signals_fd;
 static int over_fd = -1; /* an eventfd; -1: nobody watches */
 
-/* SIGTERM, for others to clean up. Here it is blocked, and main() of a file system is under way:
+/* By SIGTERM, for others to clean up. Here it is blocked, and main() of a file system is under way:
  * there is nothing to be ended in order. A keeper starts no other then. */
+static _Noreturn void end(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    kill(0, SIGTERM);
+    _exit(1);
+}
+
+/* What has come when it is over is for who serves. */
 static void *watch(void *unused)
 {
-    struct pollfd fds[] = {{.fd = control_fd}, {.fd = over_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = control_fd},
+                           {.fd = signals_fd, .events = POLLIN},
+                           {.fd = over_fd, .events = POLLIN}};
 
     (void)unused;
-    while (poll(fds, 2, -1) < 0)
+    while (poll(fds, 3, -1) < 0)
         ;
-    if (fds[1].revents == 0) {
-        kill(0, SIGTERM);
-        _exit(1);
-    }
+    if (fds[2].revents == 0)
+        end();
     return NULL;
+}
+
+static void close_all(void)
+{
+    close(signals_fd);
+    close(over_fd);
+    over_fd = -1;
 }
 
 void df_abandoned_watch(int control)
 {
-    if (control < 0 || (over_fd = eventfd(0, EFD_CLOEXEC)) < 0)
-        return;
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
     control_fd = control;
-    if (df_masked_thread_create(&thread, NULL, watch, NULL) == 0)
+    if ((over_fd = eventfd(0, EFD_CLOEXEC)) < 0)
         return;
-    close(over_fd);
-    over_fd = -1;
+    signals_fd = signalfd(-1, &ends, SFD_CLOEXEC);
+    if (signals_fd < 0 || df_masked_thread_create(&thread, NULL, watch, NULL) != 0)
+        close_all();
 }
 
 void df_abandoned_over(void)
@@ -49,6 +75,5 @@ void df_abandoned_over(void)
         return;
     eventfd_write(over_fd, 1);
     pthread_join(thread, NULL);
-    close(over_fd);
-    over_fd = -1;
+    close_all();
 }

@@ -242,8 +242,8 @@ static int serve(const struct df_kept *kept, void *arg)
     again = kept;
     died_report = a->report;
     df_set_listener(hear);
-    if (!kept || kept->memory < 0) /* a later one is for all that have joined */
-        df_abandoned_watch(a->control);
+    /* a later one is for all that have joined */
+    df_abandoned_watch(!kept || kept->memory < 0 ? a->control : -1);
     error = mount_all(a, message, sizeof(message));
     df_abandoned_over();
     if (error < 0)

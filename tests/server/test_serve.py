@@ -190,6 +190,27 @@ def test_serve_says_that_it_waits(serve, runtime, tmp_path):
     assert serving.wait(20) == -signal.SIGTERM
 
 
+def child_of(process):
+    """Of one thread."""
+    return Path(f"/proc/{process}/task/{process}/children").read_text().strip()
+
+
+def test_serve_that_has_not_seen_the_mount_waits_for_it_all_the_same(serve, runtime, tmp_path):
+    """It killed the server after two seconds, which others had joined and written to."""
+    serving = serve(f"memfs {tmp_path}/mnt", "unseen")
+    until(lambda: child_of(serving.pid), 20)
+    stop(serving.pid)  # on most machines before it can have seen it
+    with directfuse.mount("@unseen"):
+        server = the_server()
+    stop(server)
+    serving.send_signal(signal.SIGTERM)
+    serving.send_signal(signal.SIGCONT)
+    said = serving.stderr.readline()
+    os.kill(server, signal.SIGCONT)
+    assert f"waiting for the mount server (process {server})" in said
+    assert serving.wait(20) == -signal.SIGTERM
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_the_server_starts_leaves_none_behind(runtime, monkeypatch, number):
     made = []
