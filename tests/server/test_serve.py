@@ -34,9 +34,10 @@ def runtime(tmp_path, monkeypatch):
 def serve(runtime):
     started = []
 
-    def start(command, name, *options):
+    def start(command, name, *options, through=()):
+        """through: words that the command is given to, such as those of prlimit(1)."""
         words = [sys.executable, "-m", "directfuse", "serve", command, f"--name={name}", *options]
-        process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*through, *words], stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process
 
