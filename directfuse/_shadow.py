@@ -14,7 +14,10 @@ whoever makes a directory next.
 import errno
 import os
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from directfuse._swept import ENDED, Swept, remove, sweep
 
@@ -24,11 +27,19 @@ _PREFIX = "directfuse-"
 _LEFT = f"{_PREFIX}*{ENDED}"  # of removals that somebody was killed at
 _SECRET_BYTES = 8
 
+Made = TypeVar("Made")
 
-def _base() -> str:
-    """On tmpfs where there is one. Raises OSError: nothing can be written to."""
+
+def _made(make: Callable[[str], Made]) -> Made:
+    """What is made in the directory that it is told: on tmpfs where there is one, and that may be
+    written to. Raises OSError: nothing may."""
     if os.access("/dev/shm", os.W_OK | os.X_OK):
-        return "/dev/shm"
+        with suppress(PermissionError):  # access(2) does not know what Landlock forbids
+            return make("/dev/shm")
+    return make(_temporary())
+
+
+def _temporary() -> str:
     try:
         return tempfile.gettempdir()
     except FileNotFoundError as error:
@@ -45,7 +56,10 @@ def _make_in(outer: Path) -> Path:
 
 def shadow_directory() -> Path:
     """One that is nobody's but its maker's, who discards it. Its parent is its own."""
-    base = _base()
+    return _made(_shadow_in)
+
+
+def _shadow_in(base: str) -> Path:
     sweep(base, _LEFT)
     return _make_in(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base)))
 
@@ -63,5 +77,5 @@ class Shadow(Swept):
 
     def __init__(self) -> None:
         """Raises OSError: there cannot be one."""
-        super().__init__(f"{_PREFIX}run-", _base(), _LEFT)
+        _made(lambda base: Swept.__init__(self, f"{_PREFIX}run-", base, _LEFT))
         self.hidden = _make_in(self.path)

@@ -333,6 +333,39 @@ def test_a_temporary_directory_whose_name_is_not_utf_8(tmp_path, monkeypatch):
     assert os.listdir(temporary) == []
 
 
+#: Lets what it executes write below a directory (argv[1]) and to /dev/null, and read everything.
+LANDLOCK = """
+import ctypes, os, struct, sys
+ALL, READ, MAKE_RULES, ADD_RULE, RESTRICT, NO_NEW_PRIVS = 0x1FFF, 0b1101, 444, 445, 446, 38
+libc = ctypes.CDLL(None)
+def call(number, *words):
+    return libc.syscall(*(ctypes.c_long(word) if isinstance(word, int) else word
+                          for word in (number, *words)))
+rules = call(MAKE_RULES, ctypes.byref(ctypes.c_uint64(ALL)), 8, 0)
+if rules < 0:
+    sys.exit(77)
+for path, allowed in (("/", READ), (sys.argv[1], ALL), ("/dev/null", 0b110)):
+    rule = ctypes.create_string_buffer(struct.pack("=Qi", allowed, os.open(path, os.O_PATH)))
+    assert call(ADD_RULE, rules, 1, rule, 0) == 0
+libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
+assert call(RESTRICT, rules, 0) == 0
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def test_a_run_is_elsewhere_where_landlock_forbids_dev_shm(tmp_path, monkeypatch):
+    """Which access(2) does not know."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    script = "cd /m && echo x >f && cat f && ls $TMPDIR"
+    words = [*COMMAND, "run", "-m", "memfs /m", "--", "sh", "-c", script]
+    locked = [sys.executable, "-c", LANDLOCK, tmp_path, *words]
+    run = subprocess.run(locked, capture_output=True, text=True, timeout=60, check=False)
+    if run.returncode == 77:
+        pytest.skip("the kernel has no Landlock")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("x\ndirectfuse-run-") and os.listdir(tmp_path) == []
+
+
 # ---- a root that is read-only --------------------------------------------------------------------
 
 
