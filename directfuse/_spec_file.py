@@ -6,7 +6,10 @@ discard) and change nothing on the way of read(), which stays C from end to end.
 
 import errno
 import io
+import operator
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from directfuse import _fast, _names
@@ -16,6 +19,16 @@ from directfuse._call import descriptor_of
 __all__ = ["open_file"]
 
 _NOREPLACE = 1  # renameat2(2)
+
+
+@contextmanager
+def _called(path: str) -> Iterator[None]:
+    """Errors of a file's temporary name are about the file, of which alone its user knows."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = path, None
+        raise
 
 
 class _Opened:
@@ -49,10 +62,11 @@ class _Opened:
         if self._temporary is None:
             raise RuntimeError("this file was not opened in a transaction")
         self.close()  # type: ignore[attr-defined]
-        if self._exclusive:
-            _names.renameat2(self._temporary, self.path, _NOREPLACE)
-        else:
-            _names.replace(self._temporary, self.path)
+        with _called(self.path):
+            if self._exclusive:
+                _names.renameat2(self._temporary, self.path, _NOREPLACE)
+            else:
+                _names.replace(self._temporary, self.path)
         self._temporary = None
 
     def discard(self) -> None:
@@ -94,18 +108,20 @@ def _reopen(fs: Any, path: str, position: int) -> Any:
 def open_file(fs: Any, path: str, mode: str, block_size: Any, autocommit: bool) -> Any:
     """A buffered file; mode is that of open(), with "b".
 
-    block_size: bytes of the buffer, None: the standard one. autocommit=False writes beside the file
-    (new bytes only; "a" begins with a copy) until commit().
+    block_size: bytes of the buffer, None or 0: the standard one. autocommit=False writes beside the
+    file (new bytes only; "a" begins with a copy) until commit().
     """
-    if block_size is not None and (not isinstance(block_size, int) or block_size <= 0):
-        raise ValueError(f"block_size is a positive number of bytes, not {block_size!r}")
+    size = 0 if block_size is None else operator.index(block_size)
+    if size < 0:
+        raise ValueError(f"block_size is a number of bytes, not {block_size!r}")
     temporary = None
     if not autocommit and "r" not in mode:
         temporary = _beside(path, mode)
-    opened = temporary or path
-    raw: Any = _fast.open(opened, mode.replace("x", "w") if temporary else mode, buffering=0)
+    with _called(path):
+        opened = temporary or path
+        raw: Any = _fast.open(opened, mode.replace("x", "w") if temporary else mode, buffering=0)
     kind = _Both if "+" in mode else _Reader if "r" in mode else _Writer
-    file = kind(raw, io.DEFAULT_BUFFER_SIZE if block_size is None else block_size)
+    file = kind(raw, size or io.DEFAULT_BUFFER_SIZE)
     file.fs, file.path, file.autocommit = fs, path, autocommit
     file._temporary, file._exclusive = temporary, "x" in mode
     return file
@@ -119,7 +135,11 @@ def _beside(path: str, mode: str) -> str:
     known_by = os.fsencode(name)[:200].decode(errors="ignore")  # a name is limited in bytes
     temporary = f"{directory}/.{known_by}.{os.urandom(4).hex()}"
     if "a" in mode and _path.exists(path):
-        with _fast.open(path, "rb") as source, _fast.open(temporary, "xb") as target:
+        with (
+            _called(path),
+            _fast.open(path, "rb") as source,
+            _fast.open(temporary, "xb") as target,
+        ):
             while data := source.read(1 << 20):
                 target.write(data)
     return temporary

@@ -185,6 +185,16 @@ def test_transactions(fs, memory):
     assert sorted(fs.ls(memory, detail=False)) == [f"{memory}/new", f"{memory}/old"]
 
 
+def test_an_error_in_a_transaction_names_the_file(fs, memory):
+    with pytest.raises(FileNotFoundError) as caught, fs.transaction:
+        fs.open(f"{memory}/missing/f", "wb")
+    assert caught.value.filename == f"{memory}/missing/f"
+    fs.mkdir(f"{memory}/d")
+    with pytest.raises(IsADirectoryError) as caught, fs.transaction:
+        fs.open(f"{memory}/d", "wb").write(b"x")
+    assert (caught.value.filename, caught.value.filename2) == (f"{memory}/d", None)
+
+
 @pytest.mark.parametrize(
     "name",
     ["é" * 127, "日" * 85, "n" * 255, os.fsdecode(b"\xff" * 255)],
@@ -463,6 +473,19 @@ def test_coroutines(memory, fs):
         return await asyncio.gather(*(wrapped._cat_file(f"{memory}/f") for _ in range(20)))
 
     assert asyncio.run(use()) == [b"async"] * 20
+
+
+def test_the_size_of_a_block_is_any_whole_number(fs, memory):
+    """As numpy has them; 0 asks fsspec's http to stream."""
+
+    class Ten:
+        def __index__(self):
+            return 10
+
+    with fs.open(f"{memory}/f", "wb", block_size=Ten()) as file:
+        file.write(b"some words")
+    with fs.open(f"{memory}/f", block_size=0) as file:
+        assert file.read(4) + file.read() == b"some words"
 
 
 # ---- bad input ---------------------------------------------------------------------------------
