@@ -83,6 +83,9 @@ _Noreturn void df_hooks_exit(int status);
 /* When its main has returned or called exit(3): what it has given to on_exit(3). */
 void df_hooks_run_endings(struct df_guest *guest, int status);
 
+/* The guest's environment, as environ(7) would list it: free it, and not the texts in it. */
+char **df_hooks_list_environment(struct df_guest *guest);
+
 /* Of the guest's changes of its environment: makes them real, in a child; frees them. */
 void df_hooks_apply_environment(const struct df_guest *guest);
 void df_hooks_forget_environment(struct df_guest *guest);

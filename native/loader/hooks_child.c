@@ -156,6 +156,14 @@ static int run_spawn(struct spawn *spawn)
     return spawn->error;
 }
 
+/* `environ` is the process's, which has none of the program's changes. NULL: it is another one. */
+static char **list_its_own(struct df_guest *guest, char *const environment[])
+{
+    char ***copied = guest->globals.environment;
+    bool own = environment == environ || (copied && environment == *copied);
+    return own ? df_hooks_list_environment(guest) : NULL;
+}
+
 /* Nothing can be put in front of actions that the program has given. */
 static int spawn_for(struct df_guest *guest, spawn_function *spawn, pid_t *pid, const char *path,
                      const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
@@ -166,15 +174,17 @@ static int spawn_for(struct df_guest *guest, spawn_function *spawn, pid_t *pid, 
     int error = posix_spawn_file_actions_init(&ours);
     if (error)
         return error;
+    char **listed = list_its_own(guest, environment);
     choose_mask(&chosen, attributes);
     if (!actions)
         error = add_actions(&ours, guest);
     if (!error)
         error = run_spawn(&(struct spawn){guest, spawn, pid, path, actions ? actions : &ours,
-                                          &chosen, argv, environment, 0});
+                                          &chosen, argv, listed ? listed : environment, 0});
     if (!error)
         df_belongings_add_child(&guest->belongings, *pid);
     posix_spawn_file_actions_destroy(&ours);
+    free(listed);
     return error;
 }
 

@@ -5,6 +5,7 @@
  * other threads read the environment without any lock. The guest's children get it for real.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@
 
 struct df_variable {
     struct df_variable *next; /* an older one; it stays, for somebody may hold its value */
-    const char *value;        /* NULL: it is not set */
+    char *text;               /* "name=value"; NULL: it is not set */
+    size_t length;            /* of the name */
     char name[];
 };
 
@@ -26,15 +28,23 @@ static const struct df_variable *find(const struct df_guest *guest, const char *
     return at;
 }
 
+static char *value_of(const struct df_variable *variable)
+{
+    return variable->text ? variable->text + variable->length + 1 : NULL;
+}
+
 static int change(struct df_guest *guest, const char *name, size_t length, const char *value)
 {
-    size_t size = value ? strlen(value) + 1 : 0;
+    size_t size = value ? length + strlen(value) + 2 : 0;
     struct df_variable *variable = malloc(sizeof(*variable) + length + 1 + size);
     if (!variable)
         return -1; /* errno is ENOMEM */
     memcpy(variable->name, name, length);
     variable->name[length] = '\0';
-    variable->value = value ? memcpy(variable->name + length + 1, value, size) : NULL;
+    variable->length = length;
+    variable->text = value ? variable->name + length + 1 : NULL;
+    if (value)
+        snprintf(variable->text, size, "%s=%s", variable->name, value);
     pthread_mutex_lock(&guest->lock);
     variable->next = guest->variables;
     guest->variables = variable;
@@ -57,8 +67,8 @@ static void apply(const struct df_variable *variable)
     if (!variable)
         return;
     apply(variable->next);
-    if (variable->value)
-        setenv(variable->name, variable->value, 1);
+    if (variable->text)
+        setenv(variable->name, value_of(variable), 1);
     else
         unsetenv(variable->name);
 }
@@ -66,6 +76,44 @@ static void apply(const struct df_variable *variable)
 void df_hooks_apply_environment(const struct df_guest *guest)
 {
     apply(guest->variables);
+}
+
+static bool has_changed(const struct df_guest *guest, const char *text)
+{
+    size_t length = strcspn(text, "=");
+    const struct df_variable *at = guest->variables;
+    while (at && (at->length != length || memcmp(at->name, text, length) != 0))
+        at = at->next;
+    return at;
+}
+
+/* Under the lock. */
+static char **list(const struct df_guest *guest, size_t room)
+{
+    char **texts = malloc(room * sizeof(*texts));
+    size_t count = 0;
+    for (char **at = environ; texts && at && *at; at++)
+        if (!has_changed(guest, *at))
+            texts[count++] = *at;
+    for (const struct df_variable *at = guest->variables; texts && at; at = at->next)
+        if (at->text && find(guest, at->name) == at)
+            texts[count++] = at->text;
+    if (texts)
+        texts[count] = NULL;
+    return texts;
+}
+
+char **df_hooks_list_environment(struct df_guest *guest)
+{
+    size_t room = 1;
+    for (char **at = environ; at && *at; at++)
+        room++;
+    pthread_mutex_lock(&guest->lock);
+    for (const struct df_variable *at = guest->variables; at; at = at->next)
+        room++;
+    char **texts = list(guest, room);
+    pthread_mutex_unlock(&guest->lock);
+    return texts;
 }
 
 static char *hook_getenv(const char *name)
@@ -76,7 +124,7 @@ static char *hook_getenv(const char *name)
     pthread_mutex_lock(&guest->lock);
     const struct df_variable *variable = find(guest, name);
     pthread_mutex_unlock(&guest->lock);
-    return variable ? (char *)variable->value : getenv(name);
+    return variable ? value_of(variable) : getenv(name);
 }
 
 static bool is_name(const char *name)
@@ -126,6 +174,9 @@ static int hook_clearenv(void)
         return clearenv();
     for (char **at = environ; at && *at && result == 0; at++)
         result = change(guest, *at, strcspn(*at, "="), NULL);
+    for (const struct df_variable *at = guest->variables; at && result == 0; at = at->next)
+        if (at->text)
+            result = change(guest, at->name, at->length, NULL);
     return result;
 }
 

@@ -7,14 +7,21 @@
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <fuse.h>
 #include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char answer[1024] = "nothing";
@@ -111,6 +118,19 @@ static void have_a_child_with_its_environment(void)
     SAY("%d", waitpid(pid, NULL, 0) == pid);
 }
 
+static void spawn_with_its_environment(void)
+{
+    static char *words[] = {"sh", "-c", "echo ${HOME-no home} $HABITS_WORD $HABITS_OTHER", NULL};
+    pid_t pid;
+    putenv("HABITS_OTHER=other");
+    clearenv();
+    setenv("PATH", "/usr/bin:/bin", 1);
+    setenv("HABITS_WORD", "some", 1);
+    setenv("HABITS_WORD", "mine", 1);
+    int error = posix_spawnp(&pid, "sh", NULL, NULL, words, environ);
+    SAY("%d %d", error, !error && waitpid(pid, NULL, 0) == pid);
+}
+
 /* Under the names that programs had for these functions before glibc 2.33, too. */
 int __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device);
 int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
@@ -184,6 +204,7 @@ static const struct {
     {"returning child", have_a_child_that_returns},
     {"end", ask_for_its_end},
     {"environment of a child", have_a_child_with_its_environment},
+    {"environment of a spawned child", spawn_with_its_environment},
     {"made up names", make_up_names},
     {"modes", make_files},
     {"streams", reopen_its_streams},

@@ -122,6 +122,10 @@ def test_a_child_finds_in_environ_what_the_program_has_set(habits):
     assert "found mine\nit said: 1" in said_by(habits, "environment of a child")
 
 
+def test_a_spawned_child_finds_in_environ_what_the_program_has_set(habits):
+    assert "no home mine\nit said: 0 1" in said_by(habits, "environment of a spawned child")
+
+
 def test_names_that_are_made_up_are_names_in_its_own_directory(habits, point, tmp_path):
     with contextlib.chdir(tmp_path), directfuse.mount([habits, point]):
         assert text_of(f"{point}/made up names") == "2 1 1 1 1 5 1"
