@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loader/guest.h"
@@ -49,6 +51,26 @@ static sighandler_t hook_signal(int number, sighandler_t handler)
     const struct sigaction new = {.sa_handler = handler};
     struct sigaction old;
     return hook_sigaction(number, &new, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+/* As those of System V: a mask is the host's (below), so SIG_HOLD holds nothing. */
+static sighandler_t hook_sigset(int number, sighandler_t handler)
+{
+    if (!df_guest_current())
+        return sigset(number, handler);
+    return handler == SIG_HOLD ? SIG_DFL : hook_signal(number, handler);
+}
+
+static int hook_sigignore(int number)
+{
+    if (!df_guest_current())
+        return sigignore(number);
+    return hook_signal(number, SIG_IGN) == SIG_ERR ? -1 : 0;
+}
+
+static int hook_siginterrupt(int number, int interrupts)
+{
+    return df_guest_current() ? 0 : siginterrupt(number, interrupts);
 }
 
 /* ---- sending ----------------------------------------------------------------------------- */
@@ -167,6 +189,34 @@ static int hook_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
     return pthread_sigmask(how, df_guest_current() ? NULL : set, old);
 }
 
+/* Its threads have all signals blocked. So they would take the host's, if they waited for signals,
+ * and the host's handlers would not learn of them: they wait for none. */
+static const sigset_t *to_wait_for(const sigset_t *set)
+{
+    static const sigset_t none;
+    return df_guest_current() ? &none : set;
+}
+
+static int hook_sigwait(const sigset_t *set, int *number)
+{
+    return sigwait(to_wait_for(set), number);
+}
+
+static int hook_sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+    return sigwaitinfo(to_wait_for(set), info);
+}
+
+static int hook_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+    return sigtimedwait(to_wait_for(set), info, timeout);
+}
+
+static int hook_signalfd(int fd, const sigset_t *set, int flags)
+{
+    return signalfd(fd, to_wait_for(set), flags);
+}
+
 static unsigned hook_alarm(unsigned seconds)
 {
     return df_guest_current() ? 0 : alarm(seconds);
@@ -180,6 +230,14 @@ static int hook_setitimer(__itimer_which_t which, const struct itimerval *value,
     if (old)
         memset(old, 0, sizeof(*old));
     return 0;
+}
+
+/* It runs, and its signal, which nobody expects of the host's process, is not sent. */
+static int hook_timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)
+{
+    struct sigevent silent = {.sigev_notify = SIGEV_NONE};
+    bool signals = !event || event->sigev_notify != SIGEV_THREAD;
+    return timer_create(clock, df_guest_current() && signals ? &silent : event, timer);
 }
 
 /* ---- the same by number ------------------------------------------------------------------ */
@@ -217,6 +275,9 @@ const struct df_hook df_hooks_signal[] = {
     {"__sysv_signal", hook_signal},
     {"bsd_signal", hook_signal},
     {"ssignal", hook_signal},
+    {"sigset", hook_sigset},
+    {"sigignore", hook_sigignore},
+    {"siginterrupt", hook_siginterrupt},
     {"kill", hook_kill},
     {"killpg", hook_killpg},
     {"raise", hook_raise},
@@ -226,8 +287,13 @@ const struct df_hook df_hooks_signal[] = {
     {"tgkill", hook_tgkill},
     {"sigprocmask", hook_sigprocmask},
     {"pthread_sigmask", hook_pthread_sigmask},
+    {"sigwait", hook_sigwait},
+    {"sigwaitinfo", hook_sigwaitinfo},
+    {"sigtimedwait", hook_sigtimedwait},
+    {"signalfd", hook_signalfd},
     {"alarm", hook_alarm},
     {"setitimer", hook_setitimer},
+    {"timer_create", hook_timer_create},
     {"syscall", hook_syscall},
     {NULL, NULL},
 };

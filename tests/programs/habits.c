@@ -131,6 +131,31 @@ static void spawn_with_its_environment(void)
     SAY("%d %d", error, !error && waitpid(pid, NULL, 0) == pid);
 }
 
+/* It is over when its signal has been sent. */
+static void have_a_timer(void)
+{
+    struct itimerspec once = {.it_value.tv_nsec = 1}, left;
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, NULL, &timer) != 0 || timer_settime(timer, 0, &once, NULL))
+        abort();
+    do
+        timer_gettime(timer, &left);
+    while (left.it_value.tv_sec || left.it_value.tv_nsec);
+    SAY("%d", timer_delete(timer));
+}
+
+static void wait_for_signals(void)
+{
+    struct signalfd_siginfo info;
+    sigset_t all;
+    sigfillset(&all);
+    int number = sigtimedwait(&all, NULL, &(struct timespec){0}), error = errno;
+    int fd = signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
+    ssize_t size = read(fd, &info, sizeof(info));
+    SAY("%d %d %zd %d", number, error == EAGAIN, size, errno == EAGAIN);
+    close(fd);
+}
+
 /* Under the names that programs had for these functions before glibc 2.33, too. */
 int __xmknodat(int version, int dirfd, const char *path, mode_t mode, dev_t *device);
 int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
@@ -205,6 +230,8 @@ static const struct {
     {"end", ask_for_its_end},
     {"environment of a child", have_a_child_with_its_environment},
     {"environment of a spawned child", spawn_with_its_environment},
+    {"timer", have_a_timer},
+    {"signals", wait_for_signals},
     {"made up names", make_up_names},
     {"modes", make_files},
     {"streams", reopen_its_streams},

@@ -3,6 +3,7 @@ as it was before. The program is compiled here, against the real libfuse (habits
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +125,27 @@ def test_a_child_finds_in_environ_what_the_program_has_set(habits):
 
 def test_a_spawned_child_finds_in_environ_what_the_program_has_set(habits):
     assert "no home mine\nit said: 0 1" in said_by(habits, "environment of a spawned child")
+
+
+def test_no_signal_comes_of_a_timer(habits, point):
+    """SIGALRM, which would end the process."""
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("there is a signal"))
+    try:
+        with directfuse.mount([habits, point], placement="inline"):
+            assert text_of(f"{point}/timer") == "0"
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_program_that_waits_for_signals_does_not_get_those_of_the_host(habits, point):
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        with directfuse.mount([habits, point], placement="inline"):
+            assert text_of(f"{point}/signals") == "-1 1 -1 1"
+        assert signal.sigtimedwait([signal.SIGUSR1], 0)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def test_names_that_are_made_up_are_names_in_its_own_directory(habits, point, tmp_path):
