@@ -82,6 +82,29 @@ static pid_t hook_wait3(int *status, int options, struct rusage *usage)
     return hook_wait4(-1, status, options, usage);
 }
 
+static void tell_end(siginfo_t *info, pid_t pid, int status)
+{
+    memset(info, 0, sizeof(*info));
+    if (pid == 0)
+        return;
+    info->si_signo = SIGCHLD;
+    info->si_pid = pid;
+    info->si_uid = getuid();
+    info->si_code = WIFEXITED(status) ? CLD_EXITED : WCOREDUMP(status) ? CLD_DUMPED : CLD_KILLED;
+    info->si_status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+}
+
+static int hook_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+    if (!df_guest_current() || (type != P_ALL && type != P_PGID))
+        return waitid(type, id, info, options);
+    int status = 0;
+    pid_t pid = hook_waitpid(-1, &status, options & WNOHANG);
+    if (pid >= 0 && info)
+        tell_end(info, pid, status);
+    return pid < 0 ? -1 : 0;
+}
+
 /* ---- posix_spawn ---------------------------------------------------------------------------- */
 
 typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
@@ -429,6 +452,7 @@ const struct df_hook df_hooks_child[] = {
     {"wait", hook_wait},
     {"wait3", hook_wait3},
     {"wait4", hook_wait4},
+    {"waitid", hook_waitid},
     {"posix_spawn", hook_posix_spawn},
     {"posix_spawnp", hook_posix_spawnp},
     {"system", hook_system},

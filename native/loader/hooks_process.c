@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <grp.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <threads.h>
 #include <unistd.h>
@@ -345,6 +347,50 @@ static int hook_setrlimit(__rlimit_resource_t resource, const struct rlimit *lim
     return df_guest_current() ? 0 : setrlimit(resource, limit);
 }
 
+static int hook_prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *limit,
+                        struct rlimit *before)
+{
+    bool own = pid == 0 || pid == getpid();
+    return prlimit(pid, resource, df_guest_current() && own ? NULL : limit, before);
+}
+
+static int hook_nice(int more)
+{
+    return df_guest_current() ? getpriority(PRIO_PROCESS, 0) : nice(more);
+}
+
+static int hook_setpriority(__priority_which_t which, id_t who, int priority)
+{
+    return df_guest_current() ? 0 : setpriority(which, who, priority);
+}
+
+/* Of what it asks for its process or its thread, which may be the host's, nothing is done; what it
+ * would rely on is refused. */
+static int hook_prctl(int option, ...)
+{
+    unsigned long words[4];
+    va_list arguments;
+    va_start(arguments, option);
+    for (size_t i = 0; i < 4; i++)
+        words[i] = va_arg(arguments, unsigned long);
+    va_end(arguments);
+    switch (df_guest_current() ? option : -1) {
+    case PR_SET_CHILD_SUBREAPER:
+    case PR_SET_DUMPABLE:
+    case PR_SET_NAME:
+    case PR_SET_PDEATHSIG:
+    case PR_SET_TIMERSLACK:
+        return 0;
+    case PR_CAPBSET_DROP:
+    case PR_SET_KEEPCAPS:
+    case PR_SET_NO_NEW_PRIVS:
+    case PR_SET_SECCOMP:
+    case PR_SET_SECUREBITS:
+        return refuse_unless(false);
+    }
+    return prctl(option, words[0], words[1], words[2], words[3]);
+}
+
 static int hook_mlockall(int flags)
 {
     return df_guest_current() ? 0 : mlockall(flags);
@@ -383,6 +429,11 @@ const struct df_hook df_hooks_process[] = {
     {"chroot", hook_chroot},
     {"setrlimit", hook_setrlimit},
     {"setrlimit64", hook_setrlimit},
+    {"prlimit", hook_prlimit},
+    {"prlimit64", hook_prlimit},
+    {"nice", hook_nice},
+    {"setpriority", hook_setpriority},
+    {"prctl", hook_prctl},
     {"mlockall", hook_mlockall},
     {NULL, NULL},
 };

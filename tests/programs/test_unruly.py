@@ -4,6 +4,7 @@ again. The program is compiled here, against the real libfuse (unruly.c)."""
 import ctypes
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -201,11 +202,27 @@ def test_the_environment_of_the_host_stays(unruly, point):
     assert libc.getenv(b"PATH") == before
 
 
-def test_children_of_the_host_are_not_reaped(unruly, point):
+def test_limits_names_and_priorities_of_the_host_stay(unruly, point):
+    libc = ctypes.CDLL(None)
+
+    def process():
+        name = Path("/proc/thread-self/comm").read_text()
+        limit = resource.getrlimit(resource.RLIMIT_CORE)
+        privileges = libc.prctl(39, 0, 0, 0, 0)  # PR_GET_NO_NEW_PRIVS
+        return name, limit, libc.prctl(3), privileges, os.getpriority(os.PRIO_PROCESS, 0)
+
+    before = process()
+    with directfuse.mount([unruly, point], placement="inline"):
+        assert text_of(f"{point}/what the host is") == "0 0 0 -1 0"
+    assert process() == before
+
+
+@pytest.mark.parametrize(("deed", "said"), [("child", "3"), ("any child", "0 1 3 -1 1")])
+def test_children_of_the_host_are_not_reaped(unruly, point, deed, said):
     child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(5)"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     with directfuse.mount([unruly, point]):
-        assert text_of(f"{point}/child") == "3"
+        assert text_of(f"{point}/{deed}") == said
     assert child.wait() == 5
 
 

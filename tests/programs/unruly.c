@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -186,6 +188,27 @@ static void change_the_process(void)
     snprintf(answer, sizeof(answer), "%d %d %d %d", user, group, root, output);
 }
 
+static void change_what_the_host_is(void)
+{
+    struct rlimit none = {0, 0};
+    int limited = prlimit(0, RLIMIT_CORE, &none, NULL), named = prctl(PR_SET_NAME, "unruly");
+    int dumped = prctl(PR_SET_DUMPABLE, 0), last = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    int polite = setpriority(PRIO_PROCESS, 0, 19);
+    snprintf(answer, sizeof(answer), "%d %d %d %d %d", limited, named, dumped, last, polite);
+}
+
+static void have_any_child(void)
+{
+    siginfo_t info = {0};
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(3);
+    int result = waitid(P_ALL, 0, &info, WEXITED), status = info.si_status;
+    int again = waitid(P_ALL, 0, &info, WEXITED | WNOHANG);
+    snprintf(answer, sizeof(answer), "%d %d %d %d %d", result, info.si_pid == pid, status, again,
+             errno == ECHILD);
+}
+
 static void carry_out(const char *deed)
 {
     pthread_t thread;
@@ -252,6 +275,10 @@ static void carry_out(const char *deed)
     }
     if (strcmp(deed, "process") == 0)
         change_the_process();
+    if (strcmp(deed, "what the host is") == 0)
+        change_what_the_host_is();
+    if (strcmp(deed, "any child") == 0)
+        have_any_child();
     if (strcmp(deed, "unmount") == 0)
         fuse_exit(fuse_get_context()->fuse);
     if (strcmp(deed, "syslog") == 0)
