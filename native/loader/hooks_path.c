@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -436,6 +437,8 @@ ONE_PATH(int, scandir,
          (const char *path, struct dirent ***list, int (*wanted)(const struct dirent *),
           int (*order)(const struct dirent **, const struct dirent **)),
          (HERE(path, first), list, wanted, order))
+ONE_PATH(int, inotify_add_watch, (int fd, const char *path, uint32_t mask),
+         (fd, HERE(path, first), mask))
 ONE_PATH(long, pathconf, (const char *path, int name), (HERE(path, first), name))
 ONE_PATH(char *, canonicalize_file_name, (const char *path), (HERE(path, first)))
 
@@ -490,6 +493,7 @@ const struct df_hook df_hooks_path[] = {
     {"opendir", hook_opendir},
     {"scandir", hook_scandir},
     {"scandir64", hook_scandir},
+    {"inotify_add_watch", hook_inotify_add_watch},
     {"pathconf", hook_pathconf},
     {"canonicalize_file_name", hook_canonicalize_file_name},
     {"realpath", hook_realpath},

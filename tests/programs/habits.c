@@ -197,6 +197,19 @@ static void make_up_names(void)
     rmdir(here);
 }
 
+static void watch_its_directory(void)
+{
+    char here[PATH_MAX], room[sizeof(struct inotify_event) + NAME_MAX + 1] = {0};
+    enter_a_directory();
+    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), added = inotify_add_watch(fd, ".", IN_CREATE);
+    bool made = mkdir("sub", 0755) == 0, told = read(fd, room, sizeof(room)) > 0;
+    SAY("%d %d %s", added > 0, made, told ? room + sizeof(struct inotify_event) : "nothing");
+    rmdir("sub");
+    if (getcwd(here, sizeof(here)))
+        rmdir(here);
+    close(fd);
+}
+
 /* The modes of what it makes with one umask and another. */
 static void make_files(void)
 {
@@ -233,6 +246,7 @@ static const struct {
     {"timer", have_a_timer},
     {"signals", wait_for_signals},
     {"made up names", make_up_names},
+    {"watch", watch_its_directory},
     {"modes", make_files},
     {"streams", reopen_its_streams},
     {"streams of a child", have_a_child_that_reopens_its_streams},

@@ -154,6 +154,11 @@ def test_names_that_are_made_up_are_names_in_its_own_directory(habits, point, tm
         assert os.listdir(tmp_path) == []
 
 
+def test_a_directory_that_is_watched_is_its_own(habits, point, tmp_path):
+    with contextlib.chdir(tmp_path), directfuse.mount([habits, point], placement="inline"):
+        assert text_of(f"{point}/watch") == "1 1 sub"
+
+
 def test_what_it_makes_has_the_mode_that_its_own_umask_leaves(habits, point, tmp_path):
     with contextlib.chdir(tmp_path), directfuse.mount([habits, point]):
         assert text_of(f"{point}/modes") == "666 600 600 0 622 604 255"
