@@ -102,9 +102,13 @@ static long refuse_paths(struct dfi_frame *frame)
 
 long dfi_refuse_ours(struct dfi_frame *frame)
 {
+    const char *letters = dfi_calls[frame->nr].arguments;
+
     if (any_descriptor(frame))
         return -dfi_calls[frame->nr].error;
-    return strrchr(dfi_calls[frame->nr].arguments, 'p') ? refuse_paths(frame) : DFI_PASS;
+    if (letters[0] == 'f' && dfi_other_fd(frame->args[0]) != DFI_PASS)
+        return -EBADF;
+    return strrchr(letters, 'p') ? refuse_paths(frame) : DFI_PASS;
 }
 
 /* The kernel knows nothing of what lies in our mounts: it cannot be seen elsewhere, and nothing can

@@ -25,9 +25,12 @@ struct end {
     bool ours;
 };
 
+/* A descriptor of the core's own is none. */
 static struct end end_of(unsigned long argument)
 {
-    return (struct end){(int)argument, dfi_fd_is_ours(argument)};
+    int fd = dfi_other_fd(argument) == DFI_PASS ? (int)argument : -1;
+
+    return (struct end){fd, dfi_fd_is_ours(argument)};
 }
 
 /* As F_GETFL of fcntl(2) gives them, or -EBADF. */
@@ -268,7 +271,7 @@ long dfi_do_sendfile(struct dfi_frame *frame)
     long ret;
 
     if (!out.ours && !in.ours)
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     dfi_record_begin(&record);
     ret = send(frame, out, in);
     dfi_record_end(&record);
@@ -488,7 +491,7 @@ long dfi_do_splice(struct dfi_frame *frame)
     long ret;
 
     if (!in.ours && !out.ours)
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     if (frame->args[4] == 0)
         return 0;
     dfi_record_begin(&record);

@@ -32,6 +32,8 @@ static long list_real(const struct dfi_frame *frame)
     unsigned size = (unsigned)frame->args[2];
     int fd = (int)frame->args[0];
 
+    if (dfi_other_fd(frame->args[0]) != DFI_PASS)
+        return -EBADF;
     dfi_table_refresh(files->link.segment);
     if (!df_table_any())
         return dfi_listing_read(fd, program, size);
@@ -97,7 +99,7 @@ long dfi_do_getdents(struct dfi_frame *frame)
     long ret;
 
     if (!dfi_fd_is_ours(frame->args[0]))
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     if (!(buffer = dfi_alloc(size + 1)))
         return -ENOMEM;
     dfi_record_begin(&record);
@@ -320,6 +322,8 @@ long dfi_do_fchdir(struct dfi_frame *frame)
     long ret;
 
     if (!dfi_fd_is_ours(frame->args[0])) {
+        if (dfi_other_fd(frame->args[0]) != DFI_PASS)
+            return -EBADF;
         ret = dfi_kernel(__NR_fchdir, frame->args[0]);
         if (ret == 0)
             dfi_cwd_changed(files);

@@ -195,7 +195,7 @@ long dfi_do_epoll_ctl(struct dfi_frame *frame)
     };
 
     if (!is_watched(&c))
-        return DFI_PASS;
+        return dfi_is_hidden(dfi_process(), c.fd) ? -EBADF : dfi_other_fd(frame->args[0]);
     if (what != EPOLL_CTL_DEL &&
         dfi_copy_from(&c.event, (const void *)frame->args[3], sizeof(c.event)) < 0)
         return -EFAULT;

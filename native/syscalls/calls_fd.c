@@ -410,7 +410,7 @@ long dfi_do_ioctl(struct dfi_frame *frame)
     long ret;
 
     if (!dfi_fd_is_ours(frame->args[0]))
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     dfi_record_begin(&record);
     ret = run_ioctl(frame, fd);
     dfi_record_end(&record);

@@ -89,7 +89,7 @@ static long sync_all(void)
 long dfi_do_syncfs(struct dfi_frame *frame)
 {
     if (!dfi_fd_is_ours(frame->args[0]))
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     return flags_of(frame) & O_PATH ? -EBADF : sync_all();
 }
 

@@ -149,9 +149,10 @@ long dfi_do_recvmsg(struct dfi_frame *frame)
 {
     struct msghdr *at = (struct msghdr *)frame->args[1], message;
 
-    if (!df_table_any() || dfi_copy_from(&message, at, sizeof(message)) < 0 ||
+    if (!df_table_any() || dfi_other_fd(frame->args[0]) != DFI_PASS ||
+        dfi_copy_from(&message, at, sizeof(message)) < 0 ||
         ((!message.msg_control || message.msg_controllen == 0) && !message.msg_name))
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     if (message.msg_name && (int)message.msg_namelen >= 0)
         return receive_named(frame, at, &message);
     return receive(frame, at);
@@ -175,8 +176,8 @@ long dfi_do_recvmmsg(struct dfi_frame *frame)
     uint8_t rooms[MESSAGES_MAX] = {0};
     long ret;
 
-    if (!df_table_any())
-        return DFI_PASS;
+    if (!df_table_any() || dfi_other_fd(frame->args[0]) != DFI_PASS)
+        return dfi_other_fd(frame->args[0]);
     take_rooms(at, (unsigned)frame->args[2], rooms);
     ret = dfi_kernel_wait(__NR_recvmmsg, frame->args[0], frame->args[1], frame->args[2],
                           frame->args[3], frame->args[4]);
@@ -253,8 +254,8 @@ static long send_one(unsigned long fd, const struct msghdr *at, unsigned long fl
 
 long dfi_do_sendmsg(struct dfi_frame *frame)
 {
-    if (!df_table_any())
-        return DFI_PASS;
+    if (!df_table_any() || dfi_other_fd(frame->args[0]) != DFI_PASS)
+        return dfi_other_fd(frame->args[0]);
     return send_one(frame->args[0], (const struct msghdr *)frame->args[1], frame->args[2]);
 }
 
@@ -265,8 +266,8 @@ long dfi_do_sendmmsg(struct dfi_frame *frame)
     unsigned long count = (unsigned)frame->args[2];
     unsigned sent;
 
-    if (!df_table_any() || count == 0)
-        return DFI_PASS;
+    if (!df_table_any() || count == 0 || dfi_other_fd(frame->args[0]) != DFI_PASS)
+        return dfi_other_fd(frame->args[0]);
     for (unsigned long i = 0; i < count && i < MESSAGES_MAX; i++) {
         long ret = send_one(frame->args[0], &at[i].msg_hdr, frame->args[3]);
 

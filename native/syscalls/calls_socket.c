@@ -236,7 +236,7 @@ static bool has_option(unsigned long fd, int option, int wanted)
 /* Else the kernel says what is wrong, before it looks at a path. */
 static bool is_unix(unsigned long fd)
 {
-    return has_option(fd, SO_DOMAIN, AF_UNIX);
+    return dfi_other_fd(fd) == DFI_PASS && has_option(fd, SO_DOMAIN, AF_UNIX);
 }
 
 /* All users can read what sockets are bound to (/proc/net/unix), and the name of the shadow
@@ -327,7 +327,7 @@ long dfi_do_bind(struct dfi_frame *frame)
 
     if (!df_table_any() || !take_address(frame->args[1], frame->args[2], &s.a) ||
         !is_unix(frame->args[0]))
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     dfi_record_begin(&s.record);
     s.mode = mode_of(s.record.files, frame->args[0]);
     ret = search(&s, false, make_node);
@@ -391,7 +391,7 @@ static long to_address(struct dfi_frame *frame, bool sends, int at)
     long found = dfi_socket_find(a[0], sends, a[at], a[at + 1], &real, &len);
 
     if (found == DF_NOT_OURS)
-        return DFI_PASS;
+        return dfi_other_fd(a[0]);
     if (found < 0)
         return found;
     return dfi_socket_reached(found, call_kernel(frame, at, &real, len));
@@ -404,7 +404,7 @@ long dfi_do_connect(struct dfi_frame *frame)
 
 long dfi_do_sendto(struct dfi_frame *frame)
 {
-    return frame->args[4] ? to_address(frame, true, 4) : DFI_PASS;
+    return frame->args[4] ? to_address(frame, true, 4) : dfi_other_fd(frame->args[0]);
 }
 
 /* ---- names shown ----------------------------------------------------------------------------- */
@@ -450,6 +450,8 @@ static long from_address(struct dfi_frame *frame, int at, long *told)
     long ret;
 
     *told = 0;
+    if (dfi_other_fd(frame->args[0]) != DFI_PASS)
+        return -EBADF;
     if (!df_table_any() || !frame->args[at] ||
         dfi_copy_from(&room, (const void *)frame->args[at + 1], sizeof(room)) < 0 || (int)room < 0)
         return DFI_PASS;

@@ -117,7 +117,7 @@ static long run_fd(struct dfi_frame *frame, struct request *r)
     long ret;
 
     if (!dfi_fd_is_of_mount(frame->args[0]) || !take_words(r))
-        return DFI_PASS;
+        return dfi_other_fd(frame->args[0]);
     dfi_record_begin(&record);
     ret = by_fd(r, DF_FD_BASE + (int)frame->args[0]);
     dfi_record_end(&record);
