@@ -119,15 +119,14 @@ long dfi_fcntl_lock(struct dfi_frame *frame, struct dfi_files *files, struct df_
 
 /* ---- flock ----------------------------------------------------------------------------------- */
 
-/* DF_NOT_OURS: the kernel's, on the placeholder. */
+/* DF_NOT_OURS: the kernel's, on the placeholder; so is what locks nothing (LOCK_MAND, EINVAL). */
 static long flock_there(struct dfi_files *files, const struct df_ofd *ofd, int operation)
 {
     int kind = operation & ~LOCK_NB;
 
-    if (atomic_load(&ofd->flags) & O_PATH || is_left(files, ofd, true))
+    if ((kind != LOCK_SH && kind != LOCK_EX && kind != LOCK_UN) ||
+        atomic_load(&ofd->flags) & O_PATH || is_left(files, ofd, true))
         return DF_NOT_OURS;
-    if (kind != LOCK_SH && kind != LOCK_EX && kind != LOCK_UN)
-        return -EINVAL;
     return there(files, ofd, NULL, operation);
 }
 

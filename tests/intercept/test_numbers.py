@@ -47,3 +47,19 @@ def test_a_number_by_a_path_of_proc_with_dots(plain, mounted):
     wanted = plain(sys.executable, "-S", "-c", script)
     assert wanted.seen()[::2] == (0, b"")
     assert mounted(sys.executable, "-S", "-c", script).seen() == wanted.seen()
+
+
+def test_flock_with_an_operation_that_locks_nothing(plain, mounted):
+    script = """if True:
+        import errno, fcntl, os
+        file, other = (os.open("f", os.O_RDWR | os.O_CREAT) for _ in range(2))
+        for operation in (0, 4, 32, 32 | 4, 32 | 64, 64, 1 | 2):
+            try:
+                print(operation, fcntl.flock(file, operation))
+            except OSError as error:
+                print(operation, errno.errorcode[error.errno])
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    """
+    wanted = plain(sys.executable, "-S", "-c", script)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(sys.executable, "-S", "-c", script).seen() == wanted.seen()
