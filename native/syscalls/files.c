@@ -16,6 +16,7 @@
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
 #include "syscalls/ids.h"
+#include "syscalls/linger.h"
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
 #include "syscalls/memory.h"
@@ -264,6 +265,21 @@ static void close_mapped(struct dfi_files *files)
     df_trip_keep(&trip, NULL, 0, false);
 }
 
+/* Locks of a placeholder go with it. The kernel, which closes all at the end, may do so behind the
+ * end of the socket, by which the server learns that the placeholder's number is free: the next
+ * file of this number would be locked. */
+static void end_file(struct dfi_process *process, int fd, uint64_t handle, const struct df_ofd *ofd)
+{
+    bool alone = process->threads <= 1;
+
+    if (!(ofd->traits & DF_FILE_NOFLUSH) && !alone)
+        flush_open(process->files, handle, ofd);
+    else if (!(ofd->traits & DF_FILE_NOFLUSH))
+        dfi_fd_close(process->files, fd);
+    else if (alone && dfi_linger_may_lock(process->files, ofd))
+        dfi_kernel(__NR_close, fd);
+}
+
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.
  * But a FLUSH, and what was closed before, has to come before whoever waits for the process goes
  * on. */
@@ -280,12 +296,8 @@ void dfi_files_end(struct dfi_process *process)
         uint64_t handle = dfi_file_of(files, fd);
         const struct df_ofd *ofd = handle ? dfi_ofd(files, handle) : NULL;
 
-        if (!ofd || ofd->traits & DF_FILE_NOFLUSH)
-            continue;
-        if (process->threads > 1)
-            flush_open(files, handle, ofd);
-        else
-            dfi_fd_close(files, fd);
+        if (ofd)
+            end_file(process, fd, handle, ofd);
     }
     if (process->threads <= 1 && dfi_maps_are_there(files) && files->link.client)
         close_mapped(files);

@@ -186,3 +186,42 @@ def test_what_a_child_had_that_was_killed_at_its_birth_is_closed(mounted, tmp_pa
     (tmp_path / "source").mkdir()
     mounted.file_system = f"passthrough {tmp_path / 'source'}"
     assert mounted(sys.executable, "-S", "-c", _KILLED_AT_BIRTH).seen() == (0, b"", b"")
+
+
+#: The kernel ends a child's socket, which is at a high number, before a lock that it has inherited.
+_ENDS_LOCKED = """
+import errno, fcntl, os
+def locks(name):
+    file = os.open(name, os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return file
+    except BlockingIOError:
+        os.close(file)
+def ends():
+    file = locks("one")
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.close(file)
+    os.unlink("one")
+    wrong = 0
+    while os.waitpid(child, os.WNOHANG)[0] == 0:
+        file = locks("other")
+        if file is None:
+            wrong += 1
+        else:
+            os.close(file)
+        os.unlink("other")
+    return wrong
+first = os.dup(0)
+between = [os.dup(0) for _ in range(800)]
+os.close(first)
+print(sum(ends() for _ in range(100)))
+"""
+
+
+def test_a_lock_that_a_child_takes_to_its_end_is_of_no_other_file(plain, mounted):
+    wanted = plain(sys.executable, "-S", "-c", _ENDS_LOCKED)
+    assert wanted.seen() == (0, b"0\n", b"")
+    assert mounted(sys.executable, "-S", "-c", _ENDS_LOCKED).seen() == wanted.seen()
