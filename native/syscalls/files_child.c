@@ -16,6 +16,7 @@
 #include "syscalls/map.h"
 #include "syscalls/root.h"
 #include "syscalls/sent.h"
+#include "syscalls/shadow.h"
 #include "syscalls/table.h"
 
 /* Of the fork under way, under its locks. */
@@ -213,6 +214,17 @@ static void forget_absent(struct dfi_files *files)
             atomic_store(&files->map[fd], 0);
 }
 
+/* What another thread was closing is not known any more, and is there all the same: until the child
+ * ends, its placeholder would keep its lock, though the server had given its number to another. */
+static void find_present(struct dfi_files *files)
+{
+    int top = atomic_load(&files->top);
+
+    for (int fd = 0; fd < top; fd++)
+        if (!files->map[fd])
+            atomic_store(&files->map[fd], dfi_shadow_entry(files, fd));
+}
+
 /* Other threads of the parent may have been between one step and the next. */
 static void count_uses(struct dfi_files *files)
 {
@@ -238,6 +250,7 @@ static void know_anew(struct dfi_files *files)
     if (!files->map)
         return;
     forget_absent(files);
+    find_present(files);
     count_uses(files);
 }
 
