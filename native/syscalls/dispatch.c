@@ -55,11 +55,6 @@ long dfi_pass(struct dfi_frame *frame)
     return DFI_PASS;
 }
 
-long dfi_pass_fd(struct dfi_frame *frame)
-{
-    return dfi_other_fd(frame->args[0]);
-}
-
 long dfi_refuse(struct dfi_frame *frame)
 {
     return -dfi_calls[frame->nr].error;
