@@ -53,6 +53,9 @@ static sighandler_t hook_signal(int number, sighandler_t handler)
     return hook_sigaction(number, &new, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 /* As those of System V: a mask is the host's (below), so SIG_HOLD holds nothing. */
 static sighandler_t hook_sigset(int number, sighandler_t handler)
 {
@@ -72,6 +75,8 @@ static int hook_siginterrupt(int number, int interrupts)
 {
     return df_guest_current() ? 0 : siginterrupt(number, interrupts);
 }
+
+#pragma GCC diagnostic pop
 
 /* ---- sending ----------------------------------------------------------------------------- */
 
