@@ -37,6 +37,9 @@ STDERR = pytest.StashKey()
 WATCHED = pytest.StashKey()
 LEAVERS = pytest.StashKey()
 
+#: Seconds that a process may take which is just ending.
+ENDS = 10
+
 
 def pytest_configure(config):
     # A shell has its background jobs ignore it, and what the tests start would inherit that.
@@ -202,6 +205,15 @@ def _processes(token):
     return found
 
 
+def _left(token):
+    """As _processes(), of those that do not end by themselves: the last test's server is just
+    ending."""
+    patience = time.monotonic() + ENDS
+    while (left := _processes(token)) and time.monotonic() < patience:
+        time.sleep(0.05)
+    return left
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_behind(request, tmp_path_factory):
     """No FUSE mount, no process and no virtual descriptor outlives the tests that made it. What did
@@ -213,7 +225,7 @@ def nothing_left_behind(request, tmp_path_factory):
     yield
     del os.environ[TOKEN]
     assert _fuse_mounts(directories) == set()
-    assert _processes(token) == set()
+    assert _left(token) == set()
     left = _virtual() | (_children() - children)
     leavers = request.config.stash.get(LEAVERS, {})
     assert not left, {_described(thing): leavers.get(thing, "a fixture") for thing in left}

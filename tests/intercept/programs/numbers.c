@@ -91,7 +91,7 @@ static void free_numbers(int rounds)
 
 /* ---- while a read is under way, of the file system of deadly.c ---- */
 
-#define SLOW (2 * 1048576 + 4096)
+#define SLOW ((off_t)(512 << 10) + 4096)
 
 static void *slow_read(void *fd)
 {
