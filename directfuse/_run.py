@@ -174,16 +174,23 @@ def _beside(work: Callable[[], None], end: Callable[[], None]) -> Iterator[None]
     worker = threading.Thread(target=work)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        worker.start()
-    except RuntimeError as error:  # which does not say why
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), "a thread") from error
-    finally:
+        _begin(worker)
+    except BaseException:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # which raises what has come meanwhile
         yield
     finally:
         end()
         worker.join()
+
+
+def _begin(worker: threading.Thread) -> None:
+    try:
+        worker.start()
+    except RuntimeError as error:  # which does not say why
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), "a thread") from error
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import directfuse
 from directfuse import _named, _paths
 from directfuse._cli import serve as serve_command
 from directfuse._cli._failure import Failure
+from directfuse._run import patiently
 from directfuse._served import hello_message
 
 from .test_lives import servers, stop, the_server, until
@@ -210,6 +212,21 @@ def test_serve_that_has_not_seen_the_mount_waits_for_it_all_the_same(serve, runt
     os.kill(server, signal.SIGCONT)
     assert f"waiting for the mount server (process {server})" in said
     assert serving.wait(20) == -signal.SIGTERM
+
+
+def test_a_signal_while_the_thread_that_watches_starts_ends_it(monkeypatch):
+    """It stayed, and said after five seconds that somebody waits, when nobody did any more."""
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # blocked here as yet
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt), patiently(print, "waiting"):
+        pytest.fail("the signal has not come")
+    assert set(threading.enumerate()) == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
