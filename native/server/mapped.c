@@ -62,42 +62,54 @@ static bool has_all(int fd, const struct df_holders *all)
     return top <= DF_HOLDERS && fstat(fd, &st) == 0 && st.st_size >= (off_t)DF_HELD_SIZE(top);
 }
 
-/* NULL: nobody holds anything. */
-static struct df_holders *map_holders(const struct df_server *server)
+static bool held_name(const struct df_server *server, char name[PATH_MAX])
 {
-    char path[PATH_MAX];
-    void *all = MAP_FAILED;
-    struct stat st;
-    int fd;
-
-    if (snprintf(path, sizeof(path), "%s/held", server->options->shadow) >= PATH_MAX)
-        return NULL;
-    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &st) == 0 && st.st_size >= (off_t)DF_HELD_SIZE(0))
-        all = mmap(NULL, sizeof(struct df_holders), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (all != MAP_FAILED && !has_all(fd, all)) {
-        munmap(all, sizeof(struct df_holders));
-        all = MAP_FAILED;
-    }
-    close(fd);
-    return all == MAP_FAILED ? NULL : all;
-}
-
-bool df_mapped_has_holders(const struct df_server *server)
-{
-    char path[PATH_MAX];
-
     return server->options->shadow &&
-           snprintf(path, sizeof(path), "%s/held", server->options->shadow) < PATH_MAX &&
-           access(path, F_OK) == 0;
+           snprintf(name, PATH_MAX, "%s/held", server->options->shadow) < PATH_MAX;
 }
 
 static void unmap_holders(struct df_holders *all)
 {
     if (all)
         munmap(all, sizeof(*all));
+}
+
+/* NULL: it is no list of holders. */
+static struct df_holders *map_list(int fd)
+{
+    struct df_holders *all;
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || st.st_size < (off_t)DF_HELD_SIZE(0))
+        return NULL;
+    all = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (all == MAP_FAILED)
+        return NULL;
+    if (has_all(fd, all))
+        return all;
+    unmap_holders(all);
+    return NULL;
+}
+
+/* NULL: nobody holds anything. */
+static struct df_holders *map_holders(const struct df_server *server)
+{
+    struct df_holders *all;
+    char name[PATH_MAX];
+    int fd = held_name(server, name) ? open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
+
+    if (fd < 0)
+        return NULL;
+    all = map_list(fd);
+    close(fd);
+    return all;
+}
+
+bool df_mapped_has_holders(const struct df_server *server)
+{
+    char name[PATH_MAX];
+
+    return held_name(server, name) && access(name, F_OK) == 0;
 }
 
 /* ---- writing back ------------------------------------------------------------------------------
