@@ -203,6 +203,10 @@ print(subprocess.run(["echo", "on"], capture_output=True).stdout.decode(), end="
 """
 
 
+def only_child(process):
+    return int(Path(f"/proc/{process}/task/{process}/children").read_text())
+
+
 @pytest.mark.parametrize("how", ["asked", "killed"])
 def test_the_servers_end_is_eio_and_said(server, how):
     """Programs go on, and the next that they start too; none sees what is really at the path."""
@@ -210,8 +214,7 @@ def test_the_servers_end_is_eio_and_said(server, how):
     server.point.mkdir()
     (server.point / "f").write_text("real")
     if how == "killed":
-        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
-        os.kill(int(children.read_text()), signal.SIGKILL)
+        os.kill(only_child(server.process.pid), signal.SIGKILL)
         server.process.communicate(timeout=20)
     else:
         server.end()
@@ -279,9 +282,7 @@ def test_a_server_that_is_started_again_goes_on(start, tmp_path):
     server = start("--restart", "on-failure", line=f"passthrough -o ro {tmp_path}/source {{point}}")
     script = f"echo ready; read line; cat {server.point}/f"
     holder = begin(*shell(script))
-    keeper = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text()
-    child = Path(f"/proc/{int(keeper)}/task/{int(keeper)}/children").read_text()
-    os.kill(int(child), signal.SIGKILL)
+    os.kill(only_child(only_child(server.process.pid)), signal.SIGKILL)
     assert holder.communicate("\n", timeout=20) == ("there", "")
 
 

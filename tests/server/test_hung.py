@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 import directfuse
 
 from .forks import begin_fork, ended
-from .test_lives import point, servers, stop, the_server, until  # noqa: F401
+from .test_lives import has_children, point, servers, stop, the_server, until  # noqa: F401
 from .test_trouble import fails
 
 RUN = [sys.executable, "-m", "directfuse", "run"]
@@ -355,10 +354,6 @@ def test_a_signal_that_ends_a_program_ends_it_in_a_call_that_hangs(words, mark, 
 
 
 # ---- told to end twice, without a time-out -------------------------------------------------------
-
-
-def has_children(process):
-    return bool(Path(f"/proc/{process}/task/{process}/children").read_text())
 
 
 def test_a_server_that_is_told_twice_gives_up_what_hangs(words, mark, point, tmp_path, monkeypatch):  # noqa: F811

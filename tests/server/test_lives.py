@@ -57,6 +57,11 @@ def the_server():
     return servers().pop()
 
 
+def has_children(process):
+    """Of its first thread."""
+    return bool(Path(f"/proc/{process}/task/{process}/children").read_text())
+
+
 def _is_stopped(process):
     """SIGSTOP takes effect thread by thread, some time after kill(2) has returned."""
     tasks = Path(f"/proc/{process}/task").glob("*/stat")
