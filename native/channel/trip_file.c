@@ -157,10 +157,11 @@ int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, vo
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
+    bool filled = result >= 0 || copied >= 0; /* there may be bytes beside an error, too */
     copied = 0;
-    if (result >= 0 && _IOC_DIR(request) & _IOC_READ)
+    if (filled && _IOC_DIR(request) & _IOC_READ)
         copied = df_channel_user_copy(arg, l.area->payload, size);
-    return (int)df_letter_finish(&l, copied < 0 ? copied : result);
+    return (int)df_letter_finish(&l, copied < 0 && result >= 0 ? copied : result);
 }
 
 int df_trip_poll(struct df_trip *trip, uint64_t file, int events, uint64_t bell)

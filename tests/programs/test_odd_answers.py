@@ -1,9 +1,9 @@
 """What callers are told when a low-level program's answers are unusual (sources/odd_answers.c): a
 kernel mount of the same program says what."""
 
+import fcntl
 import os
 from contextlib import contextmanager
-from fcntl import ioctl
 
 import pytest
 
@@ -43,17 +43,28 @@ def no_progress(fs, root):
             yield name, code(fs.pwrite, fd, b"some", 0)
 
 
+def ioctl_of(fs):
+    return getattr(fs, "ioctl", fcntl.ioctl)
+
+
 def few_bytes(fs, root):
     """_IOR('x', 1, 16 bytes), whose answer has four bytes, or none; also of a directory."""
     names = {"file": os.O_RDWR, "elsewhere": os.O_RDWR, "directory": os.O_RDONLY}
     for name, flags in names.items():
         with opened(fs, f"{root}/{name}", flags) as fd:
             data = bytearray(b"0123456789abcdef")
-            yield f"ioctl {name}", (code(getattr(fs, "ioctl", ioctl), fd, 0x80107801, data), data)
+            yield f"ioctl {name}", (code(ioctl_of(fs), fd, 0x80107801, data), data)
+
+
+def bytes_of_an_error(fs, root):
+    """_IOR('x', 2, 4 bytes)."""
+    with opened(fs, f"{root}/file") as fd:
+        data = bytearray(b"0123")
+        yield "ioctl with an error", (code(ioctl_of(fs), fd, 0x80047802, data), data)
 
 
 def answers(fs, root):
-    parts = (no_data, no_copy, no_progress, few_bytes)
+    parts = (no_data, no_copy, no_progress, few_bytes, bytes_of_an_error)
     return {what: answer for part in parts for what, answer in part(fs, root)}
 
 

@@ -5,6 +5,8 @@
  *   file, directory, link   no data: fuse_reply_err(req, 0)
  *   elsewhere               data, and EXDEV to copy_file_range
  *   none, none_direct       no byte of a write is taken; the second has direct_io
+ *
+ * Of each, _IOR('x', 2, ...) is EIO, with data.
  */
 #define FUSE_USE_VERSION 35
 #include <errno.h>
@@ -96,7 +98,10 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg
                      size_t out_size)
 {
     (void)argument, (void)fi, (void)flags, (void)data, (void)in_size, (void)command, (void)out_size;
-    fuse_reply_ioctl(req, (int)ino, "some", ino == FILE_ ? 4 : 0);
+    if (command & 1)
+        fuse_reply_ioctl(req, (int)ino, "some", ino == FILE_ ? 4 : 0);
+    else
+        fuse_reply_ioctl(req, -EIO, "some", 4);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
