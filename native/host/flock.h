@@ -24,7 +24,8 @@ static inline struct flock df_flock_of(const struct df_lock *lock, pid_t pid)
     };
 }
 
-/* Takes the answer to F_GETLK. 0; -EIO when it makes no sense, as by convert_fuse_file_lock(). */
+/* Takes the answer to F_GETLK. 0; -EIO when it makes no sense, as by convert_fuse_file_lock(). Who
+ * asks for an OFD lock is told of no process. */
 static inline int df_flock_take(struct df_lock *lock, const struct flock *found)
 {
     off_t end = INT64_MAX;
@@ -39,7 +40,8 @@ static inline int df_flock_take(struct df_lock *lock, const struct flock *found)
         return -EIO;
     lock->start = found->l_start;
     lock->end = end;
-    lock->pid = found->l_pid;
+    if (lock->pid != -1)
+        lock->pid = found->l_pid;
     return 0;
 }
 

@@ -3,6 +3,7 @@ kernel mount of the same program says what."""
 
 import fcntl
 import os
+import struct
 from contextlib import contextmanager
 
 import pytest
@@ -63,8 +64,16 @@ def bytes_of_an_error(fs, root):
         yield "ioctl with an error", (code(ioctl_of(fs), fd, 0x80047802, data), data)
 
 
+def locked_by_another(fs, root):
+    wanted = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 2, 5, 0)
+    with opened(fs, f"{root}/file") as fd:
+        for what, command in {"POSIX": fcntl.F_GETLK, "OFD": fcntl.F_OFD_GETLK}.items():
+            found = getattr(fs, "fcntl", fcntl.fcntl)(fd, command, wanted)
+            yield f"{what} lock", struct.unpack("hhqqi4x", found)
+
+
 def answers(fs, root):
-    parts = (no_data, no_copy, no_progress, few_bytes, bytes_of_an_error)
+    parts = (no_data, no_copy, no_progress, few_bytes, bytes_of_an_error, locked_by_another)
     return {what: answer for part in parts for what, answer in part(fs, root)}
 
 

@@ -6,10 +6,11 @@
  *   elsewhere               data, and EXDEV to copy_file_range
  *   none, none_direct       no byte of a write is taken; the second has direct_io
  *
- * Of each, _IOR('x', 2, ...) is EIO, with data.
+ * Of each, process 1 has locked the first four bytes, and _IOR('x', 2, ...) is EIO, with data.
  */
 #define FUSE_USE_VERSION 35
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,20 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg
         fuse_reply_ioctl(req, -EIO, "some", 4);
 }
 
+static void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock)
+{
+    (void)ino, (void)fi;
+    *lock = (struct flock){.l_type = F_WRLCK, .l_len = 4, .l_pid = 1};
+    fuse_reply_lock(req, lock);
+}
+
+static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+                     int sleeps)
+{
+    (void)ino, (void)fi, (void)lock, (void)sleeps;
+    fuse_reply_err(req, EAGAIN);
+}
+
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
     (void)ino;
@@ -131,6 +146,8 @@ static const struct fuse_lowlevel_ops operations = {
     .getxattr = op_getxattr,
     .listxattr = op_listxattr,
     .ioctl = op_ioctl,
+    .getlk = op_getlk,
+    .setlk = op_setlk,
     .copy_file_range = op_copy_file_range,
 };
 
