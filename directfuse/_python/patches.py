@@ -213,7 +213,7 @@ class _Library:
         (self._base if ours else self._theirs).fuse_exit(fuse)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._ours if _here() else self._theirs, name)
+        return getattr(self._theirs if _starter() is None else self._ours, name)
 
 
 def _our_library(theirs: Any) -> Any:
@@ -260,15 +260,18 @@ def _patch_class(kind: Any) -> None:
         **options: Any,
     ) -> None:
         plain = options.get("encoding", "utf-8") == "utf-8" and not rest
-        if not _here() or not plain or paths.needs_ctypes(operations, raw_fi):
+        if (program := _starter()) is None:
             theirs(self, operations, mountpoint, raw_fi, *rest, **options)
             return
-        for name in ("encoding", "errors"):
-            options.pop(name, None)
-        host = paths.Host(operations, options)
-        running.program.host = host
-        if status := host.run(mountpoint):
-            raise RuntimeError(status)
+        with program.threads.serving():
+            if not plain or paths.needs_ctypes(operations, raw_fi):
+                theirs(self, operations, mountpoint, raw_fi, *rest, **options)
+                return
+            for name in ("encoding", "errors"):
+                options.pop(name, None)
+            program.host = paths.Host(operations, options)
+            if status := program.host.run(mountpoint):
+                raise RuntimeError(status)
 
     kind.__init__ = __init__
 
@@ -405,8 +408,8 @@ def _runs_here(program: Any) -> bool:
 
 
 def _is_its_own() -> bool:
-    """Whether the caller is a program in the process that runs it."""
-    return _runs_here(getattr(running, "program", None))
+    """Whether the caller is a program in the process that runs it, on whichever of its threads."""
+    return _starter() is not None
 
 
 def _starter() -> Any:
@@ -437,6 +440,7 @@ def _patch_threads() -> None:
     def start(self: threading.Thread) -> None:
         if (program := _starter()) is not None:
             setattr(self, _STARTER, program)
+            program.threads.add(self)
         theirs(self)
 
     threading.Thread.start = start  # type: ignore[method-assign]
@@ -459,7 +463,8 @@ def _patch_leaving() -> None:
 
     def fork_away() -> int:
         caller = sys._getframe(1).f_globals.get("__name__", "")
-        if _is_its_own() and caller.partition(".")[0] != "multiprocessing":
+        is_main = _runs_here(getattr(running, "program", None))
+        if is_main and caller.partition(".")[0] != "multiprocessing":
             words = "os.fork(): the program has to stay in the foreground (it may have -f for that)"
             raise OSError(errno.ENOTSUP, words)
         with _signals_as_given():

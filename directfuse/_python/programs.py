@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from directfuse import _fast, _pyhost
 from directfuse._errors import MountError
-from directfuse._python import ends, nodes, patches, paths
+from directfuse._python import ends, nodes, patches, paths, threads
 
 __all__ = ["Program", "of_factory", "of_module", "of_object", "of_script"]
 
@@ -44,13 +44,15 @@ class Program:
         self.said: list[str] = []  # what it printed until it was mounted
         self.process = 0  # that runs it
         self.blocked: set[int] = set()  # signals, for its children
+        self.threads = threads.Threads()
 
     def main(self) -> int:
         """The status, as a program's."""
         patches.running.program = self
         self.process = os.getpid()
         try:
-            self.body(self)
+            with self.threads.outlived():
+                self.body(self)
         except SystemExit as ended:
             return self._status(ended.code)
         except BaseException as error:

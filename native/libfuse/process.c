@@ -4,6 +4,7 @@
  * a mount; a signal that ends the host ends its mounts with it.
  */
 #include "libfuse/abi.h"
+#include "libfuse/turn.h"
 #include "loader/plugin.h"
 
 /* A daemon has no terminal; who stays in the foreground speaks to somebody. */
@@ -31,4 +32,19 @@ int fuse_set_fail_signal_handlers(struct fuse_session *se)
 void fuse_remove_signal_handlers(struct fuse_session *se)
 {
     (void)se;
+}
+
+struct df_plugin *df3_program(void)
+{
+    return df_plugin_self();
+}
+
+struct df_plugin *df3_program_enter(struct df_plugin *program)
+{
+    return df_plugin_become(program);
+}
+
+void df3_program_exit(struct df_plugin *program)
+{
+    df_plugin_exit(program);
 }

@@ -109,6 +109,9 @@ DF_PRIVATE_EXPORT struct df_mount *df_plugin_mount_of(struct df_plugin *plugin);
 /* The plugin whose thread this is; NULL on foreign threads (sessions remember theirs). */
 DF_PRIVATE_EXPORT struct df_plugin *df_plugin_self(void);
 
+/* From here on this thread is the plugin's (NULL: nobody's). Returns whose it was. */
+DF_PRIVATE_EXPORT struct df_plugin *df_plugin_become(struct df_plugin *plugin);
+
 /* The plugin whose code `address` is in; NULL if none. Any thread. */
 DF_PRIVATE_EXPORT struct df_plugin *df_plugin_of_code(const void *address);
 

@@ -80,9 +80,6 @@ int df_plugin_mounted(struct df_plugin *plugin);
 /* Main has returned. Its code is unloaded now, or with the last thread that it made, or never. */
 void df_plugin_dispose(struct df_plugin *plugin);
 
-/* From here on this thread is the plugin's (NULL: nobody's). Returns whose it was. */
-struct df_plugin *df_plugin_become(struct df_plugin *plugin);
-
 /* ---- main's thread: plugin_main.c ---- */
 
 /* Makes main's stack and the thread that loads the program and runs it. 0 or -errno. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "directfuse.h"
+#include "libfuse/turn.h"
 
 enum {
     MESSAGE_SIZE = 16384, /* bytes of what a file system says while it mounts */
@@ -188,11 +189,43 @@ static PyObject *mount(PyObject *module, PyObject *args)
     return text ? Py_BuildValue("iN", id, text) : NULL;
 }
 
+/* ---- threads of a program ---- */
+
+static PyObject *program_here(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromVoidPtr(df3_program());
+}
+
+static PyObject *program_enter(PyObject *module, PyObject *number)
+{
+    (void)module;
+    void *program = PyLong_AsVoidPtr(number);
+    return PyErr_Occurred() ? NULL : PyLong_FromVoidPtr(df3_program_enter(program));
+}
+
+static PyObject *program_exit(PyObject *module, PyObject *number)
+{
+    (void)module;
+    void *program = PyLong_AsVoidPtr(number);
+    if (PyErr_Occurred())
+        return NULL;
+    df3_program_exit(program);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef df_run_methods[] = {
     {"mount", mount, METH_VARARGS,
      PyDoc_STR(
          "mount(words, function, flags, made, /)\n--\n\nRuns function() as a program's main on "
          "a thread of its own and returns when it has mounted: the number of the mount, which "
          "the list `made` gets, too, and what was said; or minus the errno, and why.")},
+    {"program", program_here, METH_NOARGS,
+     PyDoc_STR("program()\n--\n\nThe number of the program whose main's thread this is; or 0.")},
+    {"program_enter", program_enter, METH_O,
+     PyDoc_STR("program_enter(number, /)\n--\n\nMakes this thread the program's, as long as its "
+               "main has not returned; returns whose it was.")},
+    {"program_exit", program_exit, METH_O,
+     PyDoc_STR("program_exit(number, /)\n--\n\nEnds the program's mount.")},
     {NULL, NULL, 0, NULL},
 };

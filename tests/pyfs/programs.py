@@ -52,6 +52,21 @@ MFUSEPY = """
     mfusepy.FUSE(Fs(), sys.argv[1], foreground=True, {options})
 """
 
+FUSEPY_ON_A_THREAD = """
+    import fuse, threading
+    from pyfs.memory import Memory
+
+    class Fs(Memory, fuse.Operations):
+        pass
+
+    def serve():
+        fuse.FUSE(Fs(), sys.argv[1], foreground=True)
+
+    thread = threading.Thread(target=serve{how})
+    thread.start()
+    {then}
+"""
+
 FUSEPY = """
     import fuse
     from pyfs.memory import Memory

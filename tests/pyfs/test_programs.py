@@ -16,7 +16,14 @@ from directfuse._python import meaning
 
 pytest.importorskip("pyfuse3")
 
-from .programs import FUSEPY, MFUSEPY, PYFUSE3, PYFUSE3_ASYNCIO, TESTS  # they need pyfuse3
+from .programs import (
+    FUSEPY,
+    FUSEPY_ON_A_THREAD,
+    MFUSEPY,
+    PYFUSE3,
+    PYFUSE3_ASYNCIO,
+    TESTS,
+)  # they need pyfuse3
 
 # ---- pyfuse3 -------------------------------------------------------------------------------------
 
@@ -226,6 +233,53 @@ def test_a_fusepy_program(script):
     pytest.importorskip("fuse")
     with directfuse.mount([script(FUSEPY), "/program-fusepy"]):
         assert directfuse.open("/program-fusepy/a").read() == "content of a"
+
+
+# ---- threads of a program ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "then"),
+    [("", ""), ("", "sys.exit(0)"), ("", "thread.join()"), (", daemon=True", "thread.join()")],
+)
+def test_a_program_that_mounts_on_a_thread_of_its_own(script, how, then):
+    pytest.importorskip("fuse")
+    text = FUSEPY_ON_A_THREAD.replace("{how}", how).replace("{then}", then)
+    with directfuse.mount([script(text), "/program-thread"], placement="inline"):
+        assert directfuse.open("/program-thread/a").read() == "content of a"
+
+
+def test_a_mount_on_a_daemon_thread_ends_with_the_program(script):
+    pytest.importorskip("fuse")
+    text = FUSEPY_ON_A_THREAD.replace("{how}", ", daemon=True").replace("{then}", "over.wait()")
+    text = text.replace(
+        "        pass",
+        """
+        def unlink(self, path):
+            over.set()
+
+    over = threading.Event()
+    """,
+    )
+    mount = directfuse.mount([script(text), "/program-daemon"])
+    directfuse.remove("/program-daemon/a")
+    mount.unmount()
+    assert not mount.mounted
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_of_a_program_that_leaves_takes_nobody_along(script):
+    pytest.importorskip("fuse")
+    leaving = """
+    import os
+    leaving = threading.Thread(target=os._exit, args=(3,))
+    leaving.start()
+    leaving.join()
+    thread.start()"""
+    text = FUSEPY_ON_A_THREAD.replace("{how}", "").replace("{then}", "")
+    text = text.replace("    thread.start()", leaving)
+    with directfuse.mount([script(text), "/program-leaving"]):
+        assert directfuse.open("/program-leaving/a").read() == "content of a"
 
 
 # ---- names ---------------------------------------------------------------------------------------
