@@ -41,6 +41,7 @@ struct fill {
     bool given_numbers;  /* config.use_ino: the plugin's inode numbers count */
     bool learns;         /* attributes that come with a name are kept */
     int stopped;         /* the plugin was told to: a negative errno, or 1: buf is full */
+    bool misnamed;       /* by a name that is none: the kernel's matter, not libfuse's */
     uint32_t listing;    /* df_entry_cache_list_begin() */
     uint64_t dir_expiry; /* until when the directory is verified */
     uint32_t dir_len;    /* of the directory's path in `path`, without a slash */
@@ -200,11 +201,15 @@ static int fill_name(void *opaque, const char *name, const struct stat *st, off_
     unsigned char type = st ? IFTODT(st->st_mode) : DT_UNKNOWN;
     int stopped;
 
-    if (DF_UNLIKELY(flags & ~(unsigned)FUSE_FILL_DIR_PLUS || mixed || len == 0 ||
-                    len > DF_NAME_MAX || *end != '\0'))
-        fill->stopped = -EIO; /* as libfuse and the kernel answer nonsense */
+    if (DF_UNLIKELY(flags & ~(unsigned)FUSE_FILL_DIR_PLUS || mixed))
+        fill->stopped = -EIO;
     if (DF_UNLIKELY(fill->stopped))
         return 1;
+    if (DF_UNLIKELY(len == 0 || len > DF_NAME_MAX || *end != '\0')) {
+        fill->stopped = -EIO;
+        fill->misnamed = true;
+        return 1;
+    }
     if (!fill->given_numbers)
         ino = ino_of(fill, name, len);
     fill->offsets = offset != 0;
@@ -286,7 +291,13 @@ static int read_stream(struct df_frame *frame, struct df_file *file, struct df_d
     fill.buf = buf;
     fill.offsets = false;
     fill.stopped = 0;
+    fill.misnamed = false;
+    const struct df_dirbuf before = *buf;
     int result = list(frame, file, &fill, offset);
+    /* Libfuse answers with an error alone; the kernel finds it behind the names that came before.
+     */
+    if (result && !fill.misnamed)
+        *buf = before;
     if (result)
         return result;
     if (fill.offsets)

@@ -272,7 +272,7 @@ static int rig_list(struct rig *rig, struct df_file *dir, off_t offset, size_t s
     int result = rig->fs->ops->readdir(rig->fs, rig_call(rig), dir, offset, &buf);
 
     names[0] = '\0';
-    for (size_t at = 0; result == 0 && at < buf.used;) {
+    for (size_t at = 0; at < buf.used;) {
         struct dirent64 *entry = (struct dirent64 *)(data + at);
         strcat(names, entry->d_name);
         strcat(names, ",");

@@ -184,6 +184,15 @@ static int readdir_mixed(const char *path, void *buf, fuse_fill_dir_t fill, off_
     return 0;
 }
 
+static int readdir_mixed_late(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
+                              struct fuse_file_info *fi, enum fuse_readdir_flags flags)
+{
+    (void)path, (void)offset, (void)fi, (void)flags;
+    assert_int_equal(fill(buf, "a", NULL, 7, 0), 0);
+    assert_int_equal(fill(buf, "b", NULL, 0, 0), 1);
+    return 0;
+}
+
 static int readdir_slash(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
                          struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
@@ -201,6 +210,9 @@ static void nonsense_in_a_listing_is_eio(void **state)
     assert_int_equal(rig_start(rig), 0);
     assert_int_equal(rig_open(rig, "/dir", O_RDONLY, 0, &dir), 0);
     assert_int_equal(rig_list(rig, &dir, 0, 0, names, NULL), -EIO);
+    df_highlevel_of(rig->fs)->ops.readdir = readdir_mixed_late;
+    assert_int_equal(rig_list(rig, &dir, 0, 0, names, NULL), -EIO);
+    assert_string_equal(names, ""); /* getdents64(2) would show them, and go on behind them */
     df_highlevel_of(rig->fs)->ops.readdir = readdir_slash;
     assert_int_equal(rig_list(rig, &dir, 0, 0, names, NULL), -EIO);
     rig_close(rig, &dir);
