@@ -150,7 +150,7 @@ struct df_ofd {
     uint8_t traits;                       /* DF_FILE_* (core/file.h), as the plugin has it */
     _Atomic uint16_t content;             /* what frames.h knows of its bytes; 0: nothing */
     uint32_t number; /* of the file among those open: the same in all its descriptions, and no other
-                        file's meanwhile; small numbers first */
+                        file's meanwhile; small numbers first, modulo DF_OFD_COUNT */
     uint64_t ino;
     uint64_t marks;          /* DF_OFD_MAPPED and the like, and the client side's own */
     _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
@@ -167,10 +167,11 @@ struct df_ofd {
 _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_ofd) == 128,
                "one line for both sides, one for the clients");
 
-#define DF_OFD_MAPPED  (UINT64_C(1)) /* of marks: some program has mapped the file */
-#define DF_OFD_CHUNKED (UINT64_C(2)) /* the same: its bytes are brought by chunks (held.h) */
-#define DF_OFD_STORED  (UINT64_C(4)) /* memory that was mapped by this very one was writable */
-#define DF_OFD_FILLED  (UINT64_C(8)) /* its data file is being made, and not yet looked at */
+#define DF_OFD_MAPPED  (UINT64_C(1))  /* of marks: some program has mapped the file */
+#define DF_OFD_CHUNKED (UINT64_C(2))  /* the same: its bytes are brought by chunks (held.h) */
+#define DF_OFD_STORED  (UINT64_C(4))  /* memory that was mapped by this very one was writable */
+#define DF_OFD_FILLED  (UINT64_C(8))  /* its data file is being made, and not yet looked at */
+#define DF_OFD_LOCKED  (UINT64_C(16)) /* its placeholder was to be locked, once */
 #define DF_OFD_WAITED  (UINT32_C(1) << 31)
 
 /* df_ofd.begun (execute_open.c). Above DF_OFD_BEGUN: not yet; but the open has brought bytes, and

@@ -20,6 +20,8 @@ void df_execute_close(struct df_server *server, struct df_thread *thread,
     df_execute_judge(server, last);
     df_framer_close(&server->framer, last->content);
     df_file_put(thread, last->file);
+    if (last->locked)
+        df_files_unplace(server->options->shadow, last->locked);
     df_watch_closed(&server->watcher, last->handle);
     df_execute_unwatch(server, last->handle);
     if (last->mapped)

@@ -199,12 +199,13 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     last.judged = atomic_load_explicit(&entry->judged, memory_order_relaxed);
     last.read =
         last.judged && atomic_load_explicit(&ofd->begun, memory_order_relaxed) == DF_OFD_BEGUN;
+    last.locked = df_files_number_give_back(
+        files, entry->number, __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_LOCKED);
     if (!files->over)
         atomic_store(&ofd->handle, 0);
-    if (entry->place) /* before its name may be that of another file's */
+    if (entry->place)
         close(entry->place - 1);
     entry->place = 0;
-    df_files_number_give_back(files, entry->number);
     last.file = atomic_exchange(&entry->file, NULL);
     free(entry->called);
     entry->called = NULL;

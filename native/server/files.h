@@ -38,7 +38,9 @@ struct df_ledger {
         uint32_t where_flags; /* DF_WHERE_* */
         uint32_t path_len;    /* 0: not known, it cannot be opened again */
     } files[DF_OFD_COUNT];
-    uint32_t used; /* no file of that index or a higher one ever was */
+    uint32_t used;                 /* no file of that index or a higher one ever was */
+    uint16_t locked[DF_OFD_COUNT]; /* by df_open_inode: placeholders that were locked, and are not
+                                      used again */
     _Alignas(4096) uint64_t sets[DF_CLIENT_MAX][DF_SET_WORDS]; /* sparse */
     char paths[DF_OFD_COUNT][PATH_MAX]; /* from the root of its mount; sparse */
 };
@@ -59,6 +61,7 @@ struct df_open_inode {
     uint32_t count; /* descriptions; 0: free */
     uint64_t ino;
     uint32_t next; /* of its chain, or of the free ones; 0: none */
+    bool locked;   /* some description was */
 };
 
 #define DF_INODE_CHAINS 4096 /* a power of two */
@@ -88,7 +91,7 @@ struct df_files {
     struct df_open_file *open;    /* DF_OFD_COUNT */
     uint32_t first_free;          /* index; 0 is never used */
     _Atomic uint32_t expected;    /* the same for who asks without the lock: a guess */
-    struct df_open_inode *inodes; /* DF_OFD_COUNT, by df_ofd.number; 0 is never used */
+    struct df_open_inode *inodes; /* DF_OFD_COUNT, by df_ofd.number modulo that; 0 is never used */
     uint32_t chains[DF_INODE_CHAINS];
     uint32_t first_number; /* free one; behind the last of the list, those never used */
     uint32_t count;        /* open files */
@@ -188,6 +191,7 @@ struct df_last_file {
     bool mapped;      /* some program had mapped it: then which file it is */
     bool judged;      /* a read of it was expected; */
     bool read;        /* and came */
+    uint32_t locked;  /* df_ofd.number that no file will have again; 0: none */
     int32_t mount;
     uint64_t ino;
 };
@@ -215,6 +219,9 @@ size_t df_files_of_mount(struct df_files *files, int mount, uint32_t *from, uint
  * caller's: of one open file description for all clients that have the file. -EBADF, -EMFILE, and
  * others of open(2). place.c. */
 int df_files_place(struct df_files *files, const char *shadow, uint32_t client, uint64_t handle);
+
+/* Removes the name of the placeholders with a number that was df_last_file.locked. place.c. */
+void df_files_unplace(const char *shadow, uint32_t number);
 
 /* What is kept of a file beside its df_file, by its handle. */
 struct df_open_file *df_files_entry(struct df_files *files, uint64_t handle);

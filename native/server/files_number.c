@@ -1,6 +1,7 @@
 /*
  * files_number.c - the numbers of files that are open, by whatever descriptions: placeholders in
- * the programs are named by them.
+ * the programs are named by them. A number is the inode's place in a table, small ones first, and
+ * above it how many files of that place were locked.
  *
  * All under the table's lock, which who asks from outside of it does not have.
  */
@@ -13,15 +14,14 @@ static uint32_t *chain_of(struct df_files *files, int mount, uint64_t ino)
     return &files->chains[hash >> 32 & (DF_INODE_CHAINS - 1)];
 }
 
-/* 0: it is not open. */
+/* Its place among the inodes; 0: it is not open. */
 static uint32_t find(struct df_files *files, int mount, uint64_t ino)
 {
-    uint32_t number = *chain_of(files, mount, ino);
+    uint32_t place = *chain_of(files, mount, ino);
 
-    while (number != 0 &&
-           (files->inodes[number].mount != mount || files->inodes[number].ino != ino))
-        number = files->inodes[number].next;
-    return number;
+    while (place != 0 && (files->inodes[place].mount != mount || files->inodes[place].ino != ino))
+        place = files->inodes[place].next;
+    return place;
 }
 
 bool df_files_is_open(struct df_files *files, int mount, uint64_t ino)
@@ -34,58 +34,73 @@ bool df_files_is_open(struct df_files *files, int mount, uint64_t ino)
     return open;
 }
 
+static uint32_t number_of(const struct df_files *files, uint32_t place)
+{
+    return files->ledger->locked[place] * (uint32_t)DF_OFD_COUNT + place;
+}
+
 /* There are never more numbers in use than descriptions. */
 uint32_t df_files_number_take(struct df_files *files, int mount, uint64_t ino)
 {
-    uint32_t *chain = chain_of(files, mount, ino), number = find(files, mount, ino);
+    uint32_t *chain = chain_of(files, mount, ino), place = find(files, mount, ino);
     struct df_open_inode *inode;
 
-    if (number != 0) {
-        files->inodes[number].count++;
-        return number;
+    if (place != 0) {
+        files->inodes[place].count++;
+        return number_of(files, place);
     }
-    number = files->first_number;
-    inode = &files->inodes[number];
-    files->first_number = inode->next ? inode->next : number + 1;
-    *inode = (struct df_open_inode){mount, 1, ino, *chain};
-    return *chain = number;
+    place = files->first_number;
+    inode = &files->inodes[place];
+    files->first_number = inode->next ? inode->next : place + 1;
+    *inode = (struct df_open_inode){mount, 1, ino, *chain, false};
+    *chain = place;
+    return number_of(files, place);
 }
 
-void df_files_number_give_back(struct df_files *files, uint32_t number)
+/* The kernel may have its placeholder locked for longer: by the descriptor of a process that was
+ * killed, which it closes in its own time, or by one that nobody knows of. */
+uint32_t df_files_number_give_back(struct df_files *files, uint32_t number, bool locked)
 {
-    struct df_open_inode *inode = &files->inodes[number];
+    uint32_t place = number % DF_OFD_COUNT;
+    struct df_open_inode *inode = &files->inodes[place];
     uint32_t *link = chain_of(files, inode->mount, inode->ino);
 
-    if (number == 0 || --inode->count > 0)
-        return;
-    while (*link != number)
+    if (number == 0)
+        return 0;
+    inode->locked |= locked;
+    if (--inode->count > 0)
+        return 0;
+    while (*link != place)
         link = &files->inodes[*link].next;
     *link = inode->next;
     inode->next = files->first_number;
-    files->first_number = number;
+    files->first_number = place;
+    files->ledger->locked[place] += inode->locked;
+    return inode->locked ? number : 0;
 }
 
 void df_files_number_keep(struct df_files *files, uint32_t index)
 {
     const struct df_ofd *ofd = df_files_ofd(files, index);
     uint32_t number = ofd->number, *chain = chain_of(files, ofd->mount, ofd->ino);
+    uint32_t place = number % DF_OFD_COUNT;
 
-    if (number == 0 || number >= DF_OFD_COUNT)
+    if (place == 0 || number != number_of(files, place))
         return;
     files->open[index].number = number;
-    if (files->inodes[number].count++ > 0)
+    if (files->inodes[place].count++ > 0)
         return;
-    files->inodes[number] = (struct df_open_inode){ofd->mount, 1, ofd->ino, *chain};
-    *chain = number;
-    if (number >= files->first_number)
-        files->first_number = number + 1;
+    files->inodes[place] = (struct df_open_inode){ofd->mount, 1, ofd->ino, *chain, true};
+    *chain = place;
+    if (place >= files->first_number)
+        files->first_number = place + 1;
 }
 
 void df_files_number_find_free(struct df_files *files)
 {
-    for (uint32_t number = files->first_number; number > 1;)
-        if (files->inodes[--number].count == 0) {
-            files->inodes[number].next = files->first_number;
-            files->first_number = number;
+    for (uint32_t place = files->first_number; place > 1;)
+        if (files->inodes[--place].count == 0) {
+            files->inodes[place].next = files->first_number;
+            files->first_number = place;
         }
 }

@@ -40,12 +40,17 @@ static int open_or_make(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+static bool name_placeholder(char path[PATH_MAX], const char *shadow, uint32_t number)
+{
+    return snprintf(path, PATH_MAX, "%s/f/0.%" PRIu32, shadow, number) < PATH_MAX;
+}
+
 static int open_placeholder(const char *shadow, uint32_t number)
 {
     char path[PATH_MAX];
     int fd;
 
-    if (snprintf(path, sizeof(path), "%s/f/0.%" PRIu32, shadow, number) >= PATH_MAX)
+    if (!name_placeholder(path, shadow, number))
         return -ENAMETOOLONG;
     fd = open_or_make(path);
     if (fd == -ENOENT && (fd = make_directory(shadow)) == 0)
@@ -87,8 +92,18 @@ int df_files_place(struct df_files *files, const char *shadow, uint32_t client, 
 
     pthread_mutex_lock(&files->lock);
     owner = df_files_client_find(files, client);
-    if (owner && df_segment_ofd(files->segment, handle) && df_files_client_has(owner, index))
+    if (owner && df_segment_ofd(files->segment, handle) && df_files_client_has(owner, index)) {
+        __atomic_fetch_or(&df_files_ofd(files, index)->marks, DF_OFD_LOCKED, __ATOMIC_ACQ_REL);
         fd = place(&files->open[index], shadow);
+    }
     pthread_mutex_unlock(&files->lock);
     return fd;
+}
+
+void df_files_unplace(const char *shadow, uint32_t number)
+{
+    char path[PATH_MAX];
+
+    if (shadow && name_placeholder(path, shadow, number))
+        unlink(path);
 }

@@ -38,6 +38,13 @@ static long there(struct dfi_files *files, const struct df_ofd *ofd, struct df_l
     return (int)dfi_as_told(ret);
 }
 
+/* Before the kernel locks the placeholder: no other file will have it (server/files_number.c). */
+static void will_be_locked(struct df_ofd *ofd)
+{
+    if (!(__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_LOCKED))
+        __atomic_fetch_or(&ofd->marks, DF_OFD_LOCKED, __ATOMIC_ACQ_REL);
+}
+
 /* ---- record locks ---------------------------------------------------------------------------- */
 
 /* What SEEK_CUR and SEEK_END mean the kernel does not know: both become SEEK_SET. */
@@ -85,10 +92,11 @@ static long lock_there(struct dfi_files *files, const struct df_ofd *ofd, int co
 }
 
 /* The kernel's, on the placeholder: for all that use the server. */
-static long lock_here(struct dfi_files *files, const struct df_ofd *ofd, int fd, int command,
+static long lock_here(struct dfi_files *files, struct df_ofd *ofd, int fd, int command,
                       struct flock *lock)
 {
     dfi_linger_locked(files, ofd);
+    will_be_locked(ofd);
     if (command == F_SETLKW || command == F_OFD_SETLKW)
         return dfi_kernel_wait(__NR_fcntl, fd, command, lock);
     return dfi_kernel(__NR_fcntl, fd, command, lock);
@@ -138,7 +146,9 @@ long dfi_do_flock(struct dfi_frame *frame)
 
     if (ret != DF_NOT_OURS)
         return ret;
-    if (ofd)
-        dfi_linger_never(ofd);
-    return dfi_other_fd(frame->args[0]);
+    if (!ofd)
+        return dfi_other_fd(frame->args[0]);
+    dfi_linger_never(ofd);
+    will_be_locked(ofd);
+    return DFI_PASS;
 }

@@ -265,19 +265,14 @@ static void close_mapped(struct dfi_files *files)
     df_trip_keep(&trip, NULL, 0, false);
 }
 
-/* Locks of a placeholder go with it. The kernel, which closes all at the end, may do so behind the
- * end of the socket, by which the server learns that the placeholder's number is free: the next
- * file of this number would be locked. */
 static void end_file(struct dfi_process *process, int fd, uint64_t handle, const struct df_ofd *ofd)
 {
-    bool alone = process->threads <= 1;
-
-    if (!(ofd->traits & DF_FILE_NOFLUSH) && !alone)
+    if (ofd->traits & DF_FILE_NOFLUSH)
+        return;
+    if (process->threads > 1)
         flush_open(process->files, handle, ofd);
-    else if (!(ofd->traits & DF_FILE_NOFLUSH))
+    else
         dfi_fd_close(process->files, fd);
-    else if (alone && dfi_linger_may_lock(process->files, ofd))
-        dfi_kernel(__NR_close, fd);
 }
 
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.

@@ -214,8 +214,8 @@ static void forget_absent(struct dfi_files *files)
             atomic_store(&files->map[fd], 0);
 }
 
-/* What another thread was closing is not known any more, and is there all the same: until the child
- * ends, its placeholder would keep its lock, though the server had given its number to another. */
+/* What another thread was closing is not known any more, and is there all the same: the child has
+ * the file open, and its lock. */
 static void find_present(struct dfi_files *files)
 {
     int top = atomic_load(&files->top);

@@ -114,12 +114,6 @@ void dfi_linger_inherited(struct dfi_files *files)
             dfi_linger_locked(files, ofd);
 }
 
-bool dfi_linger_may_lock(const struct dfi_files *files, const struct df_ofd *ofd)
-{
-    return __atomic_load_n(&ofd->placeholder, __ATOMIC_RELAXED) == 0 ||
-           files->linger.locked & bit_of(ofd);
-}
-
 void dfi_linger_locked(struct dfi_files *files, const struct df_ofd *ofd)
 {
     files->linger.locked |= bit_of(ofd);

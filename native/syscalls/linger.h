@@ -49,10 +49,6 @@ void dfi_linger_shared(const struct dfi_files *files);
 /* The same for a process that was executed: what it finds open may have record locks, too. */
 void dfi_linger_inherited(struct dfi_files *files);
 
-/* Whether the file's open file description may have a lock: its own, or that of somebody who shares
- * it. */
-bool dfi_linger_may_lock(const struct dfi_files *files, const struct df_ofd *ofd);
-
 /* The process is to hold, or may hold, a record lock on the file, its own or that of a description:
  * every close(2) of it has to drop that at once. */
 void dfi_linger_locked(struct dfi_files *files, const struct df_ofd *ofd);

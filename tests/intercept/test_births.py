@@ -225,3 +225,41 @@ def test_a_lock_that_a_child_takes_to_its_end_is_of_no_other_file(plain, mounted
     wanted = plain(sys.executable, "-S", "-c", _ENDS_LOCKED)
     assert wanted.seen() == (0, b"0\n", b"")
     assert mounted(sys.executable, "-S", "-c", _ENDS_LOCKED).seen() == wanted.seen()
+
+
+#: Of what other threads open, lock and close meanwhile, children get descriptors.
+_LOCKS_BESIDE_FORKS = """
+import fcntl, os, threading
+done, wrong = False, 0
+def lock(thread):
+    global wrong
+    number = 0
+    while not done:
+        number += 1
+        file = os.open(name := f"{thread}.{number}", os.O_RDWR | os.O_CREAT)
+        os.unlink(name)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wrong += 1
+        os.close(file)
+threads = [threading.Thread(target=lock, args=(i,)) for i in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(200):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+done = True
+for thread in threads:
+    thread.join()
+print(wrong)
+"""
+
+
+def test_a_lock_that_a_child_got_beside_a_close_is_of_no_other_file(plain, mounted):
+    command = (sys.executable, "-S", "-W", "ignore", "-c", _LOCKS_BESIDE_FORKS)
+    wanted = plain(*command)
+    assert wanted.seen() == (0, b"0\n", b"")
+    assert mounted(*command).seen() == wanted.seen()

@@ -2,7 +2,9 @@
  * test_open_files.c - handles of open files: each is another one for as long as anybody may know
  * it, and each is a position that lseek(2) takes, which a placeholder has.
  */
+#include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -89,14 +91,56 @@ static void a_file_is_open_whatever_is_opened_and_closed_before_it(void **state)
     assert_false(df_files_is_open(rig->files, MOUNT + 1, 8));
 }
 
+/* Its last description is another than the one that was locked. */
+static void a_file_that_was_locked_leaves_its_number_to_none(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t first = opened(rig), second = opened(rig);
+    struct df_ofd *ofd = df_segment_ofd(rig->own.segment, first);
+    uint32_t number = ofd->number;
+    struct df_last_file last;
+
+    ofd->marks |= DF_OFD_LOCKED;
+    assert_int_equal(df_files_drop(rig->files, rig->client, first, &last), 0);
+    assert_int_equal(last.locked, 0);
+    assert_int_equal(df_segment_ofd(rig->own.segment, second)->number, number);
+    assert_int_equal(df_files_drop(rig->files, rig->client, second, &last), 0);
+    assert_int_equal(last.locked, number);
+    ofd = df_segment_ofd(rig->own.segment, opened(rig));
+    assert_int_not_equal(ofd->number, number);
+    assert_int_equal(ofd->number % DF_OFD_COUNT, number % DF_OFD_COUNT);
+}
+
+static void the_name_of_a_placeholder_that_was_locked_is_removed(void **state)
+{
+    struct rig *rig = *state;
+    char shadow[] = "/tmp/df-placed-XXXXXX", name[64];
+    uint64_t handle = opened(rig);
+    struct df_last_file last;
+    int fd;
+
+    assert_non_null(mkdtemp(shadow));
+    assert_return_code(fd = df_files_place(rig->files, shadow, rig->client, handle), 0);
+    close(fd);
+    assert_int_equal(df_files_drop(rig->files, rig->client, handle, &last), 0);
+    df_files_unplace(shadow, last.locked);
+    snprintf(name, sizeof(name), "%s/f", shadow);
+    assert_return_code(rmdir(name), errno); /* it is empty */
+    assert_return_code(rmdir(shadow), errno);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_open_whatever_is_opened_and_closed_before_it,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_was_locked_leaves_its_number_to_none, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_place_is_used_again_under_another_handle, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(handles_stay_positions_when_their_generations_begin_anew,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_name_of_a_placeholder_that_was_locked_is_removed,
                                         set_up, tear_down),
     };
 
