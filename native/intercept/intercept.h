@@ -68,8 +68,8 @@ long dfi_dispatch(struct dfi_frame *frame);
 /* Runs the handler itself; a number that the table does not know is counted: DFI_PASS. */
 long dfi_handle(struct dfi_frame *frame);
 
-/* The handlers of rows that are the kernel's: DFI_PASS; of calls whose first argument is a
- * descriptor, dfi_other_fd(). */
+/* The handlers of rows that are the kernel's: DFI_PASS; of calls on descriptors, -EBADF if one is
+ * ours. */
 long dfi_pass(struct dfi_frame *frame);
 long dfi_pass_fd(struct dfi_frame *frame);
 

@@ -80,10 +80,11 @@ static long pass(const struct dfi_way *way, unsigned mask)
     return dfi_kernel6(f->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
-/* Of a path that could not be taken: below a root of the process it is not the kernel's. */
+/* Of a path that could not be taken: one that could not be read is the kernel's, but below a root
+ * of the process. */
 static long unread(const struct dfi_way *way, long error)
 {
-    return dfi_root_of(way->record.files) ? error : DFI_PASS;
+    return !way->refused || dfi_root_of(way->record.files) ? error : DFI_PASS;
 }
 
 static long refuse_paths(struct dfi_frame *frame)
@@ -104,18 +105,21 @@ static long refuse_paths(struct dfi_frame *frame)
  */
 long dfi_pass_fd(struct dfi_frame *frame)
 {
-    return dfi_other_fd(frame->args[0]);
+    const char *letters = dfi_calls[frame->nr].arguments;
+
+    for (int i = 0; letters[i] != '\0'; i++)
+        if (letters[i] == 'f' && dfi_other_fd(frame->args[i]) != DFI_PASS)
+            return -EBADF;
+    return DFI_PASS;
 }
 
 long dfi_refuse_ours(struct dfi_frame *frame)
 {
-    const char *letters = dfi_calls[frame->nr].arguments;
-
     if (any_descriptor(frame))
         return -dfi_calls[frame->nr].error;
-    if (letters[0] == 'f' && dfi_other_fd(frame->args[0]) != DFI_PASS)
+    if (dfi_pass_fd(frame) != DFI_PASS)
         return -EBADF;
-    return strrchr(letters, 'p') ? refuse_paths(frame) : DFI_PASS;
+    return strrchr(dfi_calls[frame->nr].arguments, 'p') ? refuse_paths(frame) : DFI_PASS;
 }
 
 /* The kernel knows nothing of what lies in our mounts: it cannot be seen elsewhere, and nothing can

@@ -271,7 +271,7 @@ long dfi_do_sendfile(struct dfi_frame *frame)
     long ret;
 
     if (!out.ours && !in.ours)
-        return dfi_other_fd(frame->args[0]);
+        return dfi_pass_fd(frame);
     dfi_record_begin(&record);
     ret = send(frame, out, in);
     dfi_record_end(&record);
@@ -491,7 +491,7 @@ long dfi_do_splice(struct dfi_frame *frame)
     long ret;
 
     if (!in.ours && !out.ours)
-        return dfi_other_fd(frame->args[0]);
+        return dfi_pass_fd(frame);
     if (frame->args[4] == 0)
         return 0;
     dfi_record_begin(&record);

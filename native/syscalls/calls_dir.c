@@ -341,7 +341,9 @@ long dfi_do_fchdir(struct dfi_frame *frame)
  */
 long dfi_do_setns(struct dfi_frame *frame)
 {
-    long ret = dfi_kernel(__NR_setns, frame->args[0], frame->args[1]);
+    long ret = dfi_other_fd(frame->args[0]) == DFI_PASS
+                   ? dfi_kernel(__NR_setns, frame->args[0], frame->args[1])
+                   : -EBADF;
 
     if (ret == 0) {
         dfi_cwd_changed(dfi_process()->files);

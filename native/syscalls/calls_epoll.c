@@ -195,7 +195,7 @@ long dfi_do_epoll_ctl(struct dfi_frame *frame)
     };
 
     if (!is_watched(&c))
-        return dfi_is_hidden(dfi_process(), c.fd) ? -EBADF : dfi_other_fd(frame->args[0]);
+        return dfi_pass_fd(frame);
     if (what != EPOLL_CTL_DEL &&
         dfi_copy_from(&c.event, (const void *)frame->args[3], sizeof(c.event)) < 0)
         return -EFAULT;
@@ -338,13 +338,24 @@ static struct dfi_until until_ms(unsigned long argument)
 
 long dfi_do_epoll_wait(struct dfi_frame *frame)
 {
-    return dfi_ready_told(dfi_process()->files) ? wait_by(frame, until_ms(frame->args[3]), false)
-                                                : DFI_PASS;
+    long ret = dfi_other_fd(frame->args[0]);
+
+    if (ret != DFI_PASS || !dfi_ready_told(dfi_process()->files))
+        return ret;
+    return wait_by(frame, until_ms(frame->args[3]), false);
+}
+
+/* With the signal mask, if it is not ours that is waited for. */
+static long wait_as_asked(struct dfi_frame *frame)
+{
+    long ret = dfi_other_fd(frame->args[0]);
+
+    return ret == DFI_PASS ? dfi_wait_with(frame, 4) : ret;
 }
 
 long dfi_do_epoll_pwait(struct dfi_frame *frame)
 {
-    long ret = dfi_wait_with(frame, 4);
+    long ret = wait_as_asked(frame);
 
     if (ret != DFI_PASS || !dfi_ready_told(dfi_process()->files))
         return ret;
@@ -354,7 +365,7 @@ long dfi_do_epoll_pwait(struct dfi_frame *frame)
 long dfi_do_epoll_pwait2(struct dfi_frame *frame)
 {
     struct dfi_until until = {true, INT64_MAX};
-    long ret = dfi_wait_with(frame, 4);
+    long ret = wait_as_asked(frame);
     struct timespec given;
 
     if (ret != DFI_PASS || !dfi_ready_told(dfi_process()->files))

@@ -38,8 +38,7 @@ static size_t whole_pages(size_t length)
 static bool is_code(const unsigned long a[6])
 {
     return dfi_rewrite_on && a[2] == (PROT_READ | PROT_EXEC) &&
-           (a[3] & (MAP_TYPE | MAP_ANONYMOUS)) == MAP_PRIVATE &&
-           !dfi_is_hidden(dfi_process(), (int)a[4]);
+           (a[3] & (MAP_TYPE | MAP_ANONYMOUS)) == MAP_PRIVATE;
 }
 
 /* ---- what lies there --------------------------------------------------------------------------
@@ -406,8 +405,11 @@ static long map_ours(struct dfi_files *files, const struct request *r)
 static long map_other(struct dfi_files *files, const struct dfi_frame *frame)
 {
     const unsigned long *a = frame->args;
-    long ret = cover(files, a);
+    long ret;
 
+    if (!(a[3] & MAP_ANONYMOUS) && dfi_other_fd(a[4]) != DFI_PASS)
+        return -EBADF;
+    ret = cover(files, a);
     if (ret == DFI_PASS && is_code(a) && dfi_rewrite_is_linker(frame->ip))
         ret = dfi_rewrite_map(a[0], a[1], a[3], (int)a[4], a[5]);
     return ret;

@@ -193,6 +193,7 @@ struct sending {
     struct dfi_files *files;
     uint64_t handles[FDS_MAX];
     size_t count;
+    bool hidden; /* some descriptor is none of the program's */
 };
 
 /* The file is not to go before the receiver has it. */
@@ -201,6 +202,7 @@ static void hold(int fd, void *argument)
     struct sending *s = argument;
     uint64_t handle = dfi_file_of(s->files, fd);
 
+    s->hidden = s->hidden || dfi_is_hidden(dfi_process(), fd);
     if (!handle || s->count == FDS_MAX)
         return;
     dfi_sent_hold(s->files, handle);
@@ -243,8 +245,9 @@ static long send_one(unsigned long fd, const struct msghdr *at, unsigned long fl
         return DFI_PASS;
     sending.files = dfi_process()->files;
     sending.count = 0;
+    sending.hidden = false;
     visit_fds(&message, hold, &sending);
-    ret = send_by(&message, fd, flags);
+    ret = sending.hidden ? -EBADF : send_by(&message, fd, flags);
     if (ret == DFI_PASS && sending.count > 0)
         ret = dfi_kernel_wait(__NR_sendmsg, fd, (unsigned long)at, flags);
     if (ret < 0)

@@ -1,6 +1,7 @@
 /*
  * calls_ready.c - poll(2) and ppoll(2) of files in mounts, among others.
  */
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 
@@ -31,19 +32,24 @@ static bool take(struct polled *p)
     return dfi_copy_from(p->given, p->program, p->count * sizeof(struct pollfd)) == 0;
 }
 
-/* Whether there are any. */
+/* Whether there are any, or any that are ours: those the kernel is to find closed. */
 static bool sort(struct polled *p)
 {
+    bool any = false;
+
     p->at = p->count;
     memcpy(p->asked, p->given, p->count * sizeof(struct pollfd));
     for (unsigned long i = p->count; i-- > 0;) {
         p->files[i] = dfi_ready_file(p->waiter.files, p->given[i].fd);
-        if (!p->files[i])
+        if (dfi_is_hidden(dfi_process(), p->given[i].fd))
+            p->asked[i].fd = INT_MAX;
+        else if (p->files[i])
+            p->asked[p->at = i] = (struct pollfd){.fd = -1};
+        else
             continue;
-        p->asked[i] = (struct pollfd){.fd = -1};
-        p->at = i;
+        any = true;
     }
-    return p->at < p->count;
+    return any;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -131,13 +137,36 @@ static long poll_by(struct dfi_frame *frame, struct polled *p)
     return ret;
 }
 
+/* Whether some may be ours. */
+static bool any_high(const struct pollfd *program, unsigned count)
+{
+    int from = dfi_process()->hidden_from;
+    struct pollfd some[8];
+
+    for (unsigned at = 0, n; at < count; at += n) {
+        n = count - at < 8 ? count - at : 8;
+        if (dfi_copy_from(some, program + at, n * sizeof(*some)) < 0)
+            return false;
+        for (unsigned i = 0; i < n; i++)
+            if (some[i].fd >= from)
+                return true;
+    }
+    return false;
+}
+
+static bool is_kernels(const struct dfi_files *files, const struct dfi_frame *frame)
+{
+    return !dfi_ready_told(files) &&
+           !any_high((const struct pollfd *)frame->args[0], (unsigned)frame->args[1]);
+}
+
 long dfi_do_poll(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     struct polled p = {.waiter.files = files};
     int ms = (int)frame->args[2];
 
-    if (!dfi_ready_told(files))
+    if (is_kernels(files, frame))
         return DFI_PASS;
     if (dfi_ready_until(&p.waiter.until, ms / 1000, ms % 1000 * 1000000) < 0)
         p.waiter.until = (struct dfi_until){true, INT64_MAX};
@@ -177,5 +206,5 @@ long dfi_do_ppoll(struct dfi_frame *frame)
     struct polled p = {.waiter.files = dfi_process()->files};
     long ret = dfi_wait_with(frame, 3);
 
-    return ret != DFI_PASS || !dfi_ready_told(p.waiter.files) ? ret : ppoll_told(frame, &p);
+    return ret != DFI_PASS || is_kernels(p.waiter.files, frame) ? ret : ppoll_told(frame, &p);
 }

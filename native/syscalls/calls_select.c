@@ -294,19 +294,45 @@ static long select_told(struct dfi_frame *frame, struct selected *s, bool micro)
     return ret;
 }
 
+static bool is_in(const unsigned long *program, int fd)
+{
+    unsigned long word;
+
+    return program && dfi_copy_from(&word, program + fd / BITS, sizeof(word)) == 0 &&
+           word >> fd % BITS & 1;
+}
+
+/* -EBADF if a descriptor of ours is in some set. */
+static long check(const struct dfi_frame *frame)
+{
+    const struct dfi_process *process = dfi_process();
+
+    if ((int)frame->args[0] <= process->hidden_from)
+        return DFI_PASS;
+    for (int i = 0; i < process->hidden_count; i++)
+        for (int set = 1; set <= 3; set++)
+            if (process->hidden[i] < (int)frame->args[0] &&
+                is_in((const unsigned long *)frame->args[set], process->hidden[i]))
+                return -EBADF;
+    return DFI_PASS;
+}
+
 long dfi_do_select(struct dfi_frame *frame)
 {
     struct selected s = {.waiter.files = dfi_process()->files};
+    long ret = check(frame);
 
-    return dfi_ready_told(s.waiter.files) ? select_told(frame, &s, true) : DFI_PASS;
+    return ret != DFI_PASS || !dfi_ready_told(s.waiter.files) ? ret : select_told(frame, &s, true);
 }
 
 long dfi_do_pselect6(struct dfi_frame *frame)
 {
     struct selected s = {.waiter.files = dfi_process()->files};
-    long ret = dfi_wait_with_pair(frame, 5);
+    long ret = check(frame);
     unsigned long mask = 0;
 
+    if (ret == DFI_PASS)
+        ret = dfi_wait_with_pair(frame, 5);
     if (ret != DFI_PASS || !dfi_ready_told(s.waiter.files))
         return ret;
     s.pair = frame->args[5];

@@ -16,9 +16,7 @@
  * there. */
 static long check(const struct dfi_frame *frame)
 {
-    long ret = dfi_is_hidden(dfi_process(), (int)frame->args[0])
-                   ? -EBADF
-                   : dfi_kernel(__NR_inotify_add_watch, frame->args[0], "", frame->args[2]);
+    long ret = dfi_kernel(__NR_inotify_add_watch, frame->args[0], "", frame->args[2]);
 
     return ret == -ENOENT ? 0 : ret;
 }
@@ -72,4 +70,11 @@ static long watch_leg(struct dfi_way *way, const struct dfi_frame *frame)
     return ret < 0 ? ret : opened < 0 ? opened : ret;
 }
 
-DFI_BY_PATH(inotify_add_watch, watch_leg(&way, frame))
+DFI_HANDLE_PATH(static long watch_path, watch_leg(&way, frame))
+
+long dfi_do_inotify_add_watch(struct dfi_frame *frame)
+{
+    long ret = dfi_other_fd(frame->args[0]);
+
+    return ret == DFI_PASS ? watch_path(frame) : ret;
+}

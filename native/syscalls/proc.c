@@ -137,6 +137,20 @@ const char *dfi_proc_behind_process(const char *path)
     return behind_process(path, &pid, &thread);
 }
 
+bool dfi_proc_hides(const char *path)
+{
+    const char *text = behind(path, "dev"), *number;
+    int pid = dfi_process()->pid, thread, fd;
+
+    if (!text && !(text = behind_process(path, &pid, &thread)))
+        return false;
+    number = behind(text, "fd");
+    if (!number)
+        number = behind(text, "fdinfo");
+    return number && pid == dfi_process()->pid && behind_number(number, &fd) &&
+           dfi_is_hidden(dfi_process(), fd);
+}
+
 static bool ends_with(const char *text, const char *word)
 {
     return (text = behind(text, word)) && *text == '\0';

@@ -20,10 +20,14 @@ void dfi_proc_link(int fd, char out[DFI_PROC_LINK_MAX]);
 /* What an absolute path begins with; *rest is where the path goes on behind it ('/' or the end). */
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest);
 
+/* Whether an absolute path begins with the name of a descriptor of this process that is ours: of
+ * what it is (fd/5), or of what is told of it (fdinfo/5). */
+bool dfi_proc_hides(const char *path);
+
 /*
- * The same for another process, and for threads by their numbers: a path that begins with its
- * /proc/<pid>/fd/5 or /proc/<pid>/cwd, which is of a mount, or with its /proc/<pid>/exe, which is
- * the loader. DFI_PROC_FD: *handle is that of the file; the other two: out is the name that the
+ * dfi_proc_look() for another process, and for threads by their numbers: a path that begins with
+ * its /proc/<pid>/fd/5 or /proc/<pid>/cwd, which is of a mount, or with its /proc/<pid>/exe, which
+ * is the loader. DFI_PROC_FD: *handle is that of the file; the other two: out is the name that the
  * link has. The kernel is asked for the link, and finds none where the process has no such thread.
  */
 enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, char out[PATH_MAX],

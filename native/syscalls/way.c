@@ -211,7 +211,9 @@ static int take(struct dfi_way *way, struct dfi_leg *leg)
     if (!program) {
         leg->text[0] = '\0';
         leg->dirfd = dfi_fd_given(way->record.files, leg->dirfd);
-        return leg->dirfd == AT_FDCWD && takes_no_path(way->frame->nr) ? take_here(way, leg) : 0;
+        if (leg->dirfd == AT_FDCWD)
+            return takes_no_path(way->frame->nr) ? take_here(way, leg) : 0;
+        return dfi_is_hidden(dfi_process(), leg->dirfd) ? -EBADF : 0;
     }
     len = dfi_copy_path(leg->text, program, PATH_MAX);
     if (len < 0) {

@@ -103,7 +103,7 @@ int dfi_way_take_proc(struct dfi_way *way, struct dfi_leg *leg)
     enum dfi_proc what = dfi_proc_look(files, leg->text, &fd, &rest);
 
     if (what == DFI_PROC_NONE)
-        return take_other(way, leg);
+        return dfi_proc_hides(leg->text) ? -ENOENT : take_other(way, leg);
     if (*rest == '\0' && dfi_way_is_of_link(way, leg))
         return 0;
     switch (what) {

@@ -772,29 +772,6 @@ def test_an_open_device_of_a_mount_is_not_the_machines_to_change(mounted):
     assert (found.out, found.err) == (b"EPERM\n" * 3 + b"0o20600 True\n", b"")
 
 
-#: What is in /proc/self/fd, and to dup(2) no descriptor, is the core's own.
-_HIDDEN = """
-import fcntl, os, select, socket
-def refused(call, *words):
-    try:
-        call(*words)
-    except OSError as error:
-        return error.errno == 9
-    return False
-file = os.open("f", os.O_RDWR | os.O_CREAT)
-there = [fd for fd in range(1024) if os.path.lexists(f"/proc/self/fd/{fd}")]
-own = [fd for fd in there if refused(os.dup, fd)]
-calls = [(os.read, 1), (os.write, b"x"), (os.pread, 1, 0), (os.pwrite, b"x", 0), (os.lseek, 0, 1),
-    (os.fsync,), (os.fdatasync,), (os.ftruncate, 0), (os.readv, [bytearray(1)]),
-    (os.writev, [b"x"]), (os.fstat,), (os.fchmod, 0), (fcntl.fcntl, fcntl.F_GETFD),
-    (fcntl.ioctl, 0x5451), (os.fchdir,), (os.listdir,), (os.getxattr, "user.x"),
-    (lambda fd: os.sendfile(fd, file, 0, 1),), (select.epoll().register,),
-    (lambda fd: socket.socket(fileno=fd),)]
-done = [(fd, call) for fd in own for call, *words in calls if not refused(call, fd, *words)]
-print(len(own) > 3, done)
-"""
-
-
 def test_descriptors_of_the_core_are_none_of_the_programs(mounted):
-    found = mounted(sys.executable, "-S", "-c", _HIDDEN)
+    found = mounted(sys.executable, "-S", PROGRAMS / "hidden.py")
     assert found.seen() == (0, b"True []\n", b"")

@@ -263,24 +263,24 @@ static void first(const char *directory)
 
 /* ---- a child, with few descriptors left ---- */
 
-/* The number of a socket that is not listed, but there by name; 0: the descriptor is none. */
-static unsigned long socket_of(int fd)
+/* The number of a socket of another process; 0: the descriptor is none. */
+static unsigned long socket_of(pid_t process, int fd)
 {
-    char name[32], target[64] = "";
+    char name[64], target[64] = "";
 
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)process, fd);
     if (readlink(name, target, sizeof(target) - 1) < 0 || strncmp(target, "socket:[", 8) != 0)
         return 0;
     return strtoul(target + 8, NULL, 10);
 }
 
 /* The server hears of a process's end by a socket that no other has. */
-static int count_own(const unsigned long *parents)
+static int count_own(pid_t child, const unsigned long *parents)
 {
     int own = 0;
 
     for (int fd = 0; fd < 1024; fd++) {
-        unsigned long one = socket_of(fd);
+        unsigned long one = socket_of(child, fd);
         int at = 0;
 
         while (one && at < 1024 && parents[at] != one)
@@ -290,10 +290,21 @@ static int count_own(const unsigned long *parents)
     return own;
 }
 
+/* Its parent's sockets it tells, which sees its own while it is stopped. */
+static void look_and_stop(int file, unsigned long *sockets)
+{
+    for (int fd = 0; fd < 1024; fd++)
+        sockets[fd] = socket_of(getppid(), fd);
+    if (write(file, "child", 5) == 5)
+        raise(SIGSTOP);
+    _exit(0);
+}
+
 static void one_child(char *left)
 {
-    int file = open("f", O_RDWR | O_CREAT | O_TRUNC, 0600), last = -1, fd;
-    unsigned long sockets[1024];
+    int file = open("f", O_RDWR | O_CREAT | O_TRUNC, 0600), last = -1, fd, status;
+    unsigned long *sockets = mmap(NULL, 1024 * sizeof(*sockets), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child;
 
     set_limit(RLIMIT_NOFILE, SOFT);
@@ -301,11 +312,12 @@ static void one_child(char *left)
         last = fd;
     for (int i = 0; i < atoi(left); i++)
         close(last - i);
-    for (fd = 0; fd < 1024; fd++)
-        sockets[fd] = socket_of(fd);
     if ((child = fork()) == 0)
-        _exit(write(file, "child", 5) == 5 ? count_own(sockets) : 255);
-    printf("sockets of its own: %d\n", end_of(child));
+        look_and_stop(file, sockets);
+    if (waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status))
+        printf("sockets of its own: %d\n", count_own(child, sockets));
+    kill(child, SIGCONT);
+    end_of(child);
 }
 
 /* ---- the limit is set by another process while it is raised for moments ---- */
