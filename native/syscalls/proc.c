@@ -5,6 +5,7 @@
  */
 #include "syscalls/proc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -282,8 +283,24 @@ long dfi_proc_readlink(struct dfi_files *files, enum dfi_proc what, int fd, char
 
 /* ---- fdinfo ---------------------------------------------------------------------------------- */
 
-#define FDINFO_MAX                                                                                 \
-    4096 /* bytes: with record locks it may be longer; those are the kernel's to say */
+#define FDINFO 4096 /* bytes; with record locks there may be more */
+
+/* What the kernel says there, all at once, as a string; NULL: nothing, or there is no memory. */
+static char *read_all(int fd)
+{
+    for (size_t size = FDINFO;; size *= 2) {
+        char *text = dfi_alloc(size);
+        long len = text ? dfi_kernel(__NR_pread64, fd, text, size - 1, 0) : 0;
+
+        if (len > 0 && (size_t)len < size - 1) {
+            text[len] = '\0';
+            return text;
+        }
+        dfi_free(text);
+        if (len <= 0)
+            return NULL;
+    }
+}
 
 /* What that descriptor is of, however it was called: "" if that is longer. */
 static void name_opened(int fd, char name[64])
@@ -428,14 +445,43 @@ long dfi_proc_replace(int fd, long memory, long error)
     return other;
 }
 
+/* Numbers are longer at most than they were by what they have before them in their line. */
+static long replace_by(int fd, const char *text, const struct df_ofd *ofd, const struct stat *st)
+{
+    size_t size = FDINFO + 2 * strlen(text);
+    struct dfi_text out = {.start = dfi_alloc(size), .size = size};
+    long len = -ENOMEM, memory = -1;
+
+    if (out.start && !tell(&out, text, ofd, st)) {
+        dfi_free(out.start);
+        return fd;
+    }
+    if (out.start)
+        len = memory = dfi_brief(__NR_memfd_create, "fdinfo", MFD_CLOEXEC);
+    if (memory >= 0)
+        len = dfi_kernel(__NR_write, memory, out.start, out.used);
+    dfi_free(out.start);
+    return dfi_proc_replace(fd, memory, len);
+}
+
+static long replace(const struct dfi_files *files, int fd, uint64_t handle)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, handle);
+    char *text = ofd ? read_all(fd) : NULL;
+    struct stat st;
+    long ret = fd;
+
+    if (text)
+        ret = replace_by(fd, text, ofd, look(handle, &st) < 0 ? NULL : &st);
+    dfi_free(text);
+    return ret;
+}
+
 long dfi_proc_fdinfo(const struct dfi_files *files, int fd)
 {
-    char name[64], link[64], target[PATH_MAX], text[FDINFO_MAX + 1], told[2 * FDINFO_MAX];
-    struct dfi_text out = DFI_TEXT(told);
-    const struct df_ofd *ofd;
-    struct stat st;
+    char name[64], link[64], target[PATH_MAX];
     uint64_t handle;
-    long len, memory;
+    long len;
 
     name_opened(fd, name);
     if (!name_in_fd(name, link))
@@ -443,16 +489,5 @@ long dfi_proc_fdinfo(const struct dfi_files *files, int fd)
     len = dfi_kernel(__NR_readlink, link, target, sizeof(target) - 1);
     target[len > 0 ? len : 0] = '\0';
     handle = dfi_shadow_linked(files, link, target);
-    ofd = handle ? dfi_ofd(files, handle) : NULL;
-    if (!ofd)
-        return fd;
-    len = dfi_kernel(__NR_pread64, fd, text, FDINFO_MAX, 0);
-    if (len <= 0)
-        return fd;
-    text[len] = '\0';
-    if (!tell(&out, text, ofd, look(handle, &st) < 0 ? NULL : &st))
-        return fd;
-    memory = dfi_brief(__NR_memfd_create, "fdinfo", MFD_CLOEXEC);
-    len = memory < 0 ? memory : dfi_kernel(__NR_write, memory, told, out.used);
-    return dfi_proc_replace(fd, memory, len);
+    return handle ? replace(files, fd, handle) : fd;
 }

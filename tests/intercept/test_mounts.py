@@ -609,6 +609,11 @@ fcntl.flock(fd, fcntl.LOCK_SH), fcntl.lockf(os.dup(fd), fcntl.LOCK_EX)
 st, lines = os.fstat(fd), open(f"/proc/self/fdinfo/{fd}").readlines()
 of = f"{os.major(st.st_dev):02x}:{os.minor(st.st_dev):02x}:{st.st_ino}"
 print(f"ino:\\t{st.st_ino}\\n" in lines, [of in line for line in lines if line[:4] == "lock"])
+fcntl.lockf(fd, fcntl.LOCK_UN)
+for start in range(200):
+    fcntl.lockf(fd, fcntl.LOCK_EX, 1, 2 * start)
+lines = [line for line in open(f"/proc/self/fdinfo/{fd}") if line[:4] == "lock"]
+print(len(lines), all(of in line for line in lines))
 """
 
 
