@@ -195,6 +195,8 @@ static long ppoll_told(struct dfi_frame *frame, struct polled *p)
         return DFI_PASS; /* the kernel says what is wrong */
     p->mask = frame->args[3];
     p->masked = frame->args[4];
+    if (!dfi_ready_masks(p->mask, p->masked))
+        return DFI_PASS;
     ret = poll_by(frame, p);
     if (ret != DFI_PASS)
         tell_left(p, time);

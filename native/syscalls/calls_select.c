@@ -325,6 +325,15 @@ long dfi_do_select(struct dfi_frame *frame)
     return ret != DFI_PASS || !dfi_ready_told(s.waiter.files) ? ret : select_told(frame, &s, true);
 }
 
+/* The kernel takes the mask of a pair (pointer, size). */
+static bool masks(unsigned long program)
+{
+    unsigned long pair[2];
+
+    return !program || (dfi_copy_from(pair, (const void *)program, sizeof(pair)) == 0 &&
+                        dfi_ready_masks(pair[0], pair[1]));
+}
+
 long dfi_do_pselect6(struct dfi_frame *frame)
 {
     struct selected s = {.waiter.files = dfi_process()->files};
@@ -336,6 +345,8 @@ long dfi_do_pselect6(struct dfi_frame *frame)
     if (ret != DFI_PASS || !dfi_ready_told(s.waiter.files))
         return ret;
     s.pair = frame->args[5];
+    if (!masks(s.pair))
+        return DFI_PASS;
     ret = select_told(frame, &s, false);
     if (ret != -EINTR)
         return ret;

@@ -161,6 +161,14 @@ long dfi_ready_run(struct dfi_waiter *waiter, struct dfi_ready_ways ways)
     return mine < 0 ? mine : others + mine;
 }
 
+bool dfi_ready_masks(unsigned long mask, unsigned long size)
+{
+    uint64_t word;
+
+    return !mask ||
+           (size == sizeof(word) && dfi_copy_from(&word, (const void *)mask, sizeof(word)) == 0);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 long dfi_ready_until(struct dfi_until *until, int64_t seconds, int64_t nanoseconds)

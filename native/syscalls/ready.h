@@ -62,6 +62,10 @@ struct dfi_ready_ways {
 /* How many are ready in the end, or -errno. */
 long dfi_ready_run(struct dfi_waiter *waiter, struct dfi_ready_ways ways);
 
+/* Whether the kernel takes that signal mask of ppoll(2) or pselect6(2): it looks before it waits.
+ */
+bool dfi_ready_masks(unsigned long mask, unsigned long size);
+
 /* The time that is given from now on; -EINVAL: it is none. Of nothing: not at all. */
 long dfi_ready_until(struct dfi_until *until, int64_t seconds, int64_t nanoseconds);
 

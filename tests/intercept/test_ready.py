@@ -66,6 +66,12 @@ pselect, pending EINTR ['USR1']
 pselect EINTR ['USR1'] {<Signals.SIGUSR1: 10>}
 pselect, another EINTR ['USR2']
 """,
+    "wrong_masks": """\
+mask there 8 1 1
+mask bad 8 EFAULT EFAULT
+mask there 7 EINVAL EINVAL
+mask bad 7 EINVAL EINVAL
+""",
     "epoll_before": "before [('a', 'OUT')]\n",
     "epoll_controls": """\
 add done

@@ -349,6 +349,18 @@ def by_signals():
     drain()
 
 
+def wrong_masks():
+    a, bits = gate("a"), (ctypes.c_ulong * 16)()
+    one, now, none = Pollfd(a, select.POLLOUT), (ctypes.c_long * 2)(), mask_of()
+    for size in 8, 7:
+        for mask in ctypes.addressof(none), 8:
+            pair = (ctypes.c_ulong * 2)(mask, size)
+            bits[a // 64] = 1 << a % 64
+            ppoll = raw(LIBC.syscall, 271, ctypes.byref(one), 1, now, ctypes.c_ulong(mask), size)
+            pselect = raw(LIBC.syscall, 270, a + 1, None, bits, None, now, pair)
+            show("mask", "there" if mask > 8 else "bad", size, ppoll, pselect)
+
+
 # ---- epoll ---------------------------------------------------------------------------------------
 
 
