@@ -52,12 +52,12 @@ static bool is_open(struct end e)
     return flags >= 0 && !(flags & O_PATH);
 }
 
-/* 0, or -EBADF: it is not open that way. */
+/* 0, or -EBADF: it is not open that way, but the other, or neither. */
 static long check_mode(struct end e, int other)
 {
-    long flags = flags_of(e);
+    long flags = flags_of(e), mode = flags & O_ACCMODE;
 
-    return flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == other ? -EBADF : 0;
+    return flags < 0 || flags & O_PATH || mode == other || mode == O_ACCMODE ? -EBADF : 0;
 }
 
 static bool appends(struct end e)
@@ -328,7 +328,7 @@ long dfi_do_copy_file_range(struct dfi_frame *frame)
     long ret;
 
     if (!in.ours && !out.ours)
-        return DFI_PASS;
+        return dfi_pass_fd(frame);
     dfi_record_begin(&record);
     ret = in.ours && out.ours ? copy_range(frame) : refuse_copy(frame, in, out);
     dfi_record_end(&record);
