@@ -263,16 +263,14 @@ ssize_t df_call_copy_file_range(int fd_in, off_t *off_in, int fd_out, off_t *off
 
     if (!df_fd_ours(fd_in) && !df_fd_ours(fd_out))
         return DF_NOT_OURS;
-    if (flags != 0)
-        return -EINVAL;
     if (!df_fd_ours(fd_in) || !df_fd_ours(fd_out))
-        return df_gate_refuse(DF_NR_copy_file_range, -EXDEV);
+        return flags != 0 ? -EINVAL : df_gate_refuse(DF_NR_copy_file_range, -EXDEV);
     if ((ret = df_use_begin(&use_in, fd_in)) < 0)
         return ret;
     if ((ret = df_use_begin(&use_out, fd_out)) == 0) {
         struct end in = {use_in.file, off_in, 0}, out = {use_out.file, off_out, 0};
 
-        ret = check_ends(&use_in, &use_out);
+        ret = flags != 0 ? -EINVAL : check_ends(&use_in, &use_out);
         if (ret == 0)
             ret = copy(&use_in, &in, &out, size);
         df_use_end(&use_out, 0);

@@ -59,8 +59,10 @@ print("mapped without the right to read")
 other = os.open("d/f", os.O_ACCMODE)
 print(call(9, 0, 4096, 0, 1, other, 0), call(9, 0, 4096, 1, 2, other, 0))
 
-print("copied without the right to read, to no pipe")
+print("copied without the right to read, to no pipe, with flags")
+named = os.open("d/f", os.O_PATH)
 print(call(40, writes, other, None, 0), call(275, other, None, other, None, 1, 0))
+print(call(326, fd, None, named, None, 1, 1), call(326, fd, None, fd, None, 1, 1))
 
 print("whose ids access asks by")
 os.chmod(".", 0o755)
