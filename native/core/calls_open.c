@@ -194,8 +194,22 @@ int df_call_openat(int dirfd, const char *path, int flags, mode_t mode)
     return open_by(dirfd, path, nofollow(flags) ? DF_ROUTE_NOFOLLOW : 0, flags, mode);
 }
 
+static bool is_directory(int fd)
+{
+    struct stat st;
+
+    return df_call_fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* What is there is not made: of O_CREAT is left what Linux refuses with it. */
 int df_call_open_again(int fd, int flags, mode_t mode)
 {
+    if (flags & O_CREAT && !(flags & O_PATH)) {
+        if (flags & O_DIRECTORY)
+            return -EINVAL;
+        if (is_directory(fd))
+            return -EISDIR;
+    }
     return open_by(fd, "", DF_ROUTE_EMPTY, flags & ~O_CREAT, mode);
 }
 

@@ -64,6 +64,11 @@ named = os.open("d/f", os.O_PATH)
 print(call(40, writes, other, None, 0), call(275, other, None, other, None, 1, 0))
 print(call(326, fd, None, named, None, 1, 1), call(326, fd, None, fd, None, 1, 1))
 
+print("made again by its descriptor")
+for flags in os.O_CREAT, os.O_CREAT | os.O_DIRECTORY:
+    print(call(2, b"/proc/self/fd/%d" % where, flags, 0), end=" ")
+    print(call(2, b"/proc/self/fd/%d" % fd, flags | os.O_EXCL, 0))
+
 print("whose ids access asks by")
 os.chmod(".", 0o755)
 os.chmod("d/f", 0o604)
