@@ -20,7 +20,7 @@ static unsigned route_flags(int at_flags)
 
 /* ---- stat ---------------------------------------------------------------------------------- */
 
-#define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH)
+#define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE)
 
 int df_call_fstatat(int dirfd, const char *path, struct stat *st, int flags)
 {
@@ -87,7 +87,7 @@ static void fill_statx(struct statx *stx, const struct df_statx *from)
 static int check_statx(int flags, unsigned mask)
 {
     if ((mask & STATX__RESERVED) || (flags & AT_STATX_SYNC_TYPE) == AT_STATX_SYNC_TYPE ||
-        (flags & ~(STAT_FLAGS | AT_STATX_SYNC_TYPE)))
+        (flags & ~STAT_FLAGS))
         return -EINVAL;
     return 0;
 }

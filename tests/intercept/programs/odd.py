@@ -69,6 +69,9 @@ for flags in os.O_CREAT, os.O_CREAT | os.O_DIRECTORY:
     print(call(2, b"/proc/self/fd/%d" % where, flags, 0), end=" ")
     print(call(2, b"/proc/self/fd/%d" % fd, flags | os.O_EXCL, 0))
 
+print("attributes by statx's flags")
+print([call(262, where, b"d", ctypes.create_string_buffer(144), f << 13) for f in range(4)])
+
 print("whose ids access asks by")
 os.chmod(".", 0o755)
 os.chmod("d/f", 0o604)
