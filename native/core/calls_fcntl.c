@@ -89,12 +89,12 @@ static ssize_t lock_base(struct df_use *use, int whence, off_t *base)
     }
 }
 
-static ssize_t lock_range(struct df_use *use, const struct flock *f, struct df_lock *lock)
+static ssize_t take_lock(struct df_use *use, const struct flock *f, struct df_lock *lock)
 {
     off_t base;
     ssize_t ret = lock_base(use, f->l_whence, &base);
 
-    return ret < 0 ? ret : df_flock_range(f, base, lock);
+    return ret < 0 ? ret : df_flock_take(f, base, lock, df_use_readable(use), df_use_writable(use));
 }
 
 static int record_lock(struct df_use *use, int command, struct flock *f)
@@ -111,8 +111,7 @@ static int record_lock(struct df_use *use, int command, struct flock *f)
     if (!f)
         return -EFAULT;
     lock.type = f->l_type;
-    ret = df_flock_check(f, &lock, df_use_readable(use), df_use_writable(use));
-    if (ret < 0 || (ret = lock_range(use, f, &lock)) < 0)
+    if ((ret = take_lock(use, f, &lock)) < 0)
         return (int)ret;
     ret = df_call_result(&use->call, use->fs->ops->lock(use->fs, &use->call, use->file, &lock));
     if (ret == DF_NOT_OURS)

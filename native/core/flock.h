@@ -9,27 +9,6 @@
 
 #include "core/ops.h"
 
-/* Whether the lock may be asked for, in Linux' order; lock->pid is -1 for OFD locks. 0, -EINVAL,
- * -EBADF. */
-static inline int df_flock_check(const struct flock *f, const struct df_lock *lock, bool readable,
-                                 bool writable)
-{
-    bool ofd = lock->pid == -1;
-
-    if (ofd && f->l_pid != 0)
-        return -EINVAL;
-    switch (f->l_type) {
-    case F_RDLCK:
-        return lock->test || readable ? 0 : -EBADF;
-    case F_WRLCK:
-        return lock->test || writable ? 0 : -EBADF;
-    case F_UNLCK:
-        return lock->test && !ofd ? -EINVAL : 0;
-    default:
-        return -EINVAL;
-    }
-}
-
 /* What it covers, when l_whence means `base`: flock_to_posix_lock() of the kernel. 0, -EOVERFLOW,
  * -EINVAL. */
 static inline int df_flock_range(const struct flock *f, off_t base, struct df_lock *lock)
@@ -49,6 +28,25 @@ static inline int df_flock_range(const struct flock *f, off_t base, struct df_lo
         lock->start += f->l_len;
     }
     return 0;
+}
+
+/* The same, if it may be asked for, in Linux' order: fcntl_setlk(), fcntl_getlk(). lock->pid is -1
+ * for OFD locks. 0, -EINVAL, -EOVERFLOW, -EBADF. */
+static inline int df_flock_take(const struct flock *f, off_t base, struct df_lock *lock,
+                                bool readable, bool writable)
+{
+    bool ofd = lock->pid == -1, reads = f->l_type == F_RDLCK, writes = f->l_type == F_WRLCK;
+    int ret;
+
+    if (lock->test && !ofd && !reads && !writes)
+        return -EINVAL;
+    if ((ret = df_flock_range(f, base, lock)) < 0)
+        return ret;
+    if (!reads && !writes && f->l_type != F_UNLCK)
+        return -EINVAL;
+    if (!lock->test && ((reads && !readable) || (writes && !writable)))
+        return -EBADF;
+    return ofd && f->l_pid != 0 ? -EINVAL : 0;
 }
 
 /* The lock that F_GETLK has found in the way; F_UNLCK: none, and nothing but the type changes. */

@@ -72,6 +72,7 @@ static long lock_there(struct dfi_files *files, const struct df_ofd *ofd, int co
 {
     bool ofd_lock = command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
     int flags = (int)atomic_load(&ofd->flags), mode = flags & O_ACCMODE;
+    bool both = mode == O_RDWR;
     struct df_lock range = {
         .type = lock->l_type,
         .test = command == F_GETLK || command == F_OFD_GETLK,
@@ -82,8 +83,8 @@ static long lock_there(struct dfi_files *files, const struct df_ofd *ofd, int co
 
     if (flags & O_PATH || is_left(files, ofd, false))
         return DF_NOT_OURS;
-    ret = df_flock_check(lock, &range, mode != O_WRONLY, mode != O_RDONLY);
-    if (ret < 0 || (ret = df_flock_range(lock, 0, &range)) < 0)
+    ret = df_flock_take(lock, 0, &range, both || mode == O_RDONLY, both || mode == O_WRONLY);
+    if (ret < 0)
         return ret;
     ret = there(files, ofd, &range, 0);
     if (ret == 0 && range.test)

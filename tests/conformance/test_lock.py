@@ -284,6 +284,22 @@ def test_ofd_lock_needs_the_access(fs, access, type_):
 
 
 @pytest.mark.parametrize(
+    "fields, error",
+    [
+        ({"start": -1}, errno.EINVAL),
+        ({"start": 5, "length": -6}, errno.EINVAL),
+        ({"start": 2**62, "length": 2**62 + 1}, errno.EOVERFLOW),
+        ({"pid": 1}, errno.EBADF),
+    ],
+    ids=["start", "length", "end", "pid"],
+)
+def test_what_is_wrong_with_a_lock_besides_its_access(fs, fields, error):
+    fd = fs.open(fs.make("f"), os.O_RDONLY)
+    with fails(error):
+        fs.os.fcntl(fd, fcntl.F_OFD_SETLK, flock_struct(WRITE, **fields))
+
+
+@pytest.mark.parametrize(
     "fields",
     [
         {"type_": 77},
