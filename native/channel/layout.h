@@ -72,6 +72,8 @@ struct df_segment {
     _Atomic uint32_t mounts_used;    /* places of it that were ever used: all before the others */
     _Atomic uint32_t polls;          /* 1: some mount has `polls`, or had */
     _Atomic uint32_t scarce;         /* counts looks that found little memory left: control.c */
+    _Atomic uint32_t astray;  /* children that are about to say that they are born, and not by their
+                                 parent's socket, or were killed at it: files_child.c */
     _Atomic int32_t end;      /* DF_END_*, or the signal of a crash; written before it ends */
     _Atomic int32_t last_end; /* the same of the server before this one */
 

@@ -145,10 +145,10 @@ static void loop(struct df_control *c)
         atomic_store(&c->server->looking, false);
         if (count == 0)
             df_control_listen(c, true);
+        bury_unborn(c);
         if (count < EVENTS)
             df_server_seen(c->server);
         df_server_end_unused(c->server);
-        bury_unborn(c);
         df_control_settle(c);
         df_control_offer(c);
         say_full(c, &said);

@@ -8,7 +8,7 @@
 #include "server/files_private.h"
 
 #define BIRTH_NS        INT64_C(60000000000) /* between fork and the child's first word */
-#define ORPHAN_BIRTH_NS INT64_C(5000000000)  /* when the parent is gone */
+#define ORPHAN_BIRTH_NS INT64_C(5000000000)  /* when the parent is gone, and it may still come */
 #define SET_SIZE        (DF_SET_WORDS * sizeof(uint64_t))
 #define SETS_KEPT       64 /* places whose sets keep their memory, once they have it */
 
@@ -210,16 +210,20 @@ bool df_files_client_born(struct df_files *files, uint32_t id)
     return client != NULL;
 }
 
-/* Under the lock. Children whose birth nobody has seen yet: they come soon, or never. */
-static void hurry_children(struct df_files *files, uint32_t parent)
+/* Under the lock. Children whose birth nobody has seen yet. A child has its parent's socket until
+ * it has said by it that it is born: when that socket has ended, no more will. Files that were sent
+ * are kept for a while. */
+static void give_up_children(struct df_files *files, uint32_t parent)
 {
+    bool strays = atomic_load(&files->segment->astray) > 0;
     int64_t limit = df_clock() + ORPHAN_BIRTH_NS;
 
     for (uint32_t i = 0; i < DF_CLIENT_MAX; i++) {
         struct df_client *client = &files->clients[i];
 
-        if (client->id != 0 && client->parent == parent && client->expected > limit)
-            client->expected = limit;
+        if (client->id == 0 || client->parent != parent || client->expected <= limit)
+            continue;
+        client->expected = client->nobody || strays ? limit : 0;
     }
 }
 
@@ -232,7 +236,7 @@ bool df_files_client_gone(struct df_files *files, uint32_t id, uint64_t **had)
     client = df_files_client_find(files, id);
     if (client) {
         *had = remove_client(files, client);
-        hurry_children(files, id);
+        give_up_children(files, id);
     }
     pthread_mutex_unlock(&files->lock);
     return client != NULL;

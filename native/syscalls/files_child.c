@@ -140,6 +140,7 @@ static bool tell_without_numbers(struct dfi_process *process, struct df_link *li
     int control = link->control;
     bool told;
 
+    atomic_fetch_add(&link->segment->astray, 1); /* before the server can see the socket's end */
     dfi_kernel(__NR_close, control);
     link->control = -1;
     told = df_join_born(link, files->entry, client) == 0;
@@ -148,6 +149,7 @@ static bool tell_without_numbers(struct dfi_process *process, struct df_link *li
         told = df_join_born(link, files->entry, client) == 0;
         dfi_loader_return(process);
     }
+    atomic_fetch_sub(&link->segment->astray, 1);
     if (!told)
         link->control = control; /* for be_nobody() */
     return told;

@@ -263,3 +263,47 @@ def test_a_lock_that_a_child_got_beside_a_close_is_of_no_other_file(plain, mount
     wanted = plain(*command)
     assert wanted.seen() == (0, b"0\n", b"")
     assert mounted(*command).seen() == wanted.seen()
+
+
+#: What is killed is mostly about to make a child, which is never made.
+_KILLED_AT_A_FORK = """
+import fcntl, os, random, signal, time
+def forks():
+    file = os.open("f", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    while True:
+        if os.fork() == 0:
+            os._exit(0)
+        os.wait()
+def is_free():
+    file = os.open("f", os.O_RDWR)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(file)
+    return True
+choose = random.Random(1)
+os.close(os.open("f", os.O_RDWR | os.O_CREAT))
+for round in range(30):
+    child = os.fork()
+    if child == 0:
+        forks()
+    while is_free():
+        pass
+    time.sleep(choose.random() / 100)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    until = time.monotonic() + 2
+    while not is_free() and time.monotonic() < until:
+        time.sleep(.001)
+    assert is_free(), round
+"""
+
+
+def test_what_has_a_child_that_was_never_made_is_closed_with_its_parent(mounted, tmp_path):
+    """The file system has the lock, until the server closes the file."""
+    (tmp_path / "source").mkdir()
+    mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    assert mounted(sys.executable, "-S", "-c", _KILLED_AT_A_FORK).seen() == (0, b"", b"")
