@@ -13,7 +13,8 @@
 /* The file that copies are of, for /proc/self/maps. Under the lock of the mappings. */
 struct dfi_copied {
     unsigned uses;
-    char name[]; /* that it was opened by, df_segment_name() */
+    uint64_t handle; /* of a file that is open, for as long as it is; 0: of a copy */
+    char name[];     /* that it was opened by, df_segment_name() */
 };
 
 /* One of that name, of one use; NULL: no memory. And the end of a use, of NULL as well. */

@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 
 #include "core/calls.h"
+#include "core/fd.h"
 #include "syscalls/map.h"
+#include "syscalls/name.h"
+#include "syscalls/record.h"
 
 #define LINKS_MOST 8 /* that are followed for a name */
 
@@ -24,13 +27,18 @@ static void add(struct dfi_maps_job *job, struct dfi_shows shows)
 static struct dfi_copied *file_of(const struct dfi_maps_job *job, const struct dfi_files *files,
                                   uint64_t handle)
 {
+    struct dfi_copied *of;
+
     for (size_t i = job->count; i-- > 0;) {
         if (job->list[i].handle == handle) {
             job->list[i].of->uses++;
             return job->list[i].of;
         }
     }
-    return dfi_copied_new(df_segment_name(files->link.segment, handle));
+    of = dfi_copied_new(df_segment_name(files->link.segment, handle));
+    if (of)
+        of->handle = handle;
+    return of;
 }
 
 static void add_mapping(struct dfi_maps_job *job, const struct dfi_files *files,
@@ -110,13 +118,28 @@ static bool follow(char name[PATH_MAX])
     return true;
 }
 
-void dfi_shows_name(struct dfi_maps_job *job, const struct dfi_copied *of)
+/* The file itself is asked. False: it is closed, or has never had a name. */
+static bool name_open(struct dfi_maps_job *job, uint64_t handle)
+{
+    struct dfi_record record;
+    struct stat st;
+    bool named;
+
+    dfi_record_begin_of(&record, handle);
+    named = df_call_fstat(DF_FD_BASE + DFI_FD_FOREIGN, &st) == 0 &&
+            dfi_name_show(DF_FD_BASE + DFI_FD_FOREIGN, job->name) >= 0;
+    dfi_record_end(&record);
+    if (named) {
+        job->dev = st.st_dev;
+        job->ino = st.st_ino;
+    }
+    return named;
+}
+
+static void name_by_name(struct dfi_maps_job *job, const struct dfi_copied *of)
 {
     struct stat st;
 
-    if (job->named == of)
-        return;
-    job->named = of;
     strcpy(job->name, of->name);
     for (int i = 0; i < LINKS_MOST && follow(job->name); i++)
         ;
@@ -128,4 +151,13 @@ void dfi_shows_name(struct dfi_maps_job *job, const struct dfi_copied *of)
         job->ino = 0;
         strcat(job->name, " (deleted)");
     }
+}
+
+void dfi_shows_name(struct dfi_maps_job *job, const struct dfi_copied *of)
+{
+    if (job->named == of)
+        return;
+    job->named = of;
+    if (of->handle == 0 || !name_open(job, of->handle))
+        name_by_name(job, of);
 }

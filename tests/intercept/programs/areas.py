@@ -83,6 +83,15 @@ def change():
     tell("changed")
 
 
+def rename():
+    Path("before").write_bytes(b"b" * PAGE)
+    map_file("before", PAGE, mmap.PROT_READ, mmap.MAP_SHARED)
+    os.rename("before", "behind")
+    print("renamed", [area for area in lines_of("/proc/self/maps") if area[0].startswith("be")])
+    os.remove("behind")
+    print("and removed", [area for area in lines_of("/proc/self/maps") if area[0].startswith("be")])
+
+
 def main():
     make()
     tell("nothing")
@@ -100,6 +109,7 @@ def main():
     tell("a library")
     os.remove("small")
     tell("removed")
+    rename()
     shutil.copy(shutil.which("cat"), "program")
     told = subprocess.run(["./program", "/proc/self/maps"], capture_output=True, check=True).stdout
     Path("told").write_bytes(told)
