@@ -176,12 +176,12 @@ static long kernel_exec(struct dfi_order *order, char **argv, char **envp)
     dfi_signals_return(); /* what was sent meanwhile is for the next program */
     dfi_parked_release(DFI_NEVER_BLOCKED);
     dfi_count(DFI_EVENT_EXECS);
-    dfi_counts_give(dfi_self());
+    dfi_counts_leave(dfi_self());
     dfi_tracer_begin(dfi_self());
     bool held = dfi_limit_hold();
     long result = enter_loader(argv, envp);
     dfi_limit_release(held);
-    dfi_counts_take(dfi_self());
+    dfi_counts_take_again(dfi_self());
     return result;
 }
 

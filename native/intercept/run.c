@@ -107,12 +107,30 @@ void dfi_counts_take(struct dfi_thread *thread)
     thread->counts = dfi_run == NULL ? &nobodys : slots() + take(thread->tid);
 }
 
+void dfi_counts_take_again(struct dfi_thread *thread)
+{
+    for (unsigned at = 0; dfi_run != NULL && at < DFI_RUN_SLOTS - 1; at++)
+        if (dfi_run->owners[at] == thread->tid) {
+            thread->counts = slots() + at;
+            return;
+        }
+    dfi_counts_take(thread);
+}
+
 void dfi_counts_give(struct dfi_thread *thread)
 {
     const struct dfi_counts *counts = thread->counts;
     thread->counts = &nobodys;
     if (counts != NULL && counts != &nobodys)
         change_owner((unsigned)(counts - slots()), thread->tid, 0);
+}
+
+void dfi_counts_leave(struct dfi_thread *thread)
+{
+    if (thread->tid == thread->process->pid)
+        thread->counts = &nobodys;
+    else
+        dfi_counts_give(thread); /* the first one's is there still */
 }
 
 void dfi_count_more(enum dfi_event event, unsigned long count)

@@ -71,11 +71,16 @@ static inline bool dfi_run_has(unsigned long flag)
  * programs do not make: the core makes none from now on, in any program of the run. */
 void dfi_run_filtered(void);
 
-/*
- * A slot of counters for a thread with its tid, and its return: at its end, and before execve, for
- * the next program takes one for itself. What it counts in between is lost.
- */
+/* A slot of counters for a thread with its tid, and its return at its end. */
 void dfi_counts_take(struct dfi_thread *thread);
 void dfi_counts_give(struct dfi_thread *thread);
+
+/*
+ * Over execve the slot of a process's first thread stays its own, for who has a slot is a program
+ * of the run: `directfuse run` waits for the mount server until it sees one. What the thread counts
+ * in between is lost. Again: in the next program, or when there is none.
+ */
+void dfi_counts_leave(struct dfi_thread *thread);
+void dfi_counts_take_again(struct dfi_thread *thread);
 
 #endif

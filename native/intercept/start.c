@@ -17,7 +17,7 @@ static struct dfi_thread *first_thread(long *error)
     if (*error < 0)
         return NULL;
     self->shares_process = 1;
-    dfi_counts_take(self);
+    dfi_counts_take_again(self);
     return self;
 }
 

@@ -521,6 +521,36 @@ def test_what_runs_on_keeps_the_mount(memory, tmp_path):
     _await(lambda: not _processes_that_name(point))
 
 
+#: On one processor, on which the program only runs when this has nothing to do.
+_STOPS_WHAT_STARTS = """
+import os, signal, sys
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+end, other = os.pipe()
+child = os.fork()
+if child == 0:
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    for fd in range(3):
+        os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+    os.execvp("sleep", ["sleep", "100"])
+with open(sys.argv[1], "w") as file:
+    file.write(str(child))
+os.close(other)
+os.read(end, 1)
+os.kill(child, signal.SIGSTOP)
+"""
+
+
+def test_what_is_stopped_at_its_start_runs_on(run, memory, tmp_path):
+    """It does not keep the command line waiting, though it cannot have said that it is there."""
+    _, mount = memory
+    command = (sys.executable, "-c", _STOPS_WHAT_STARTS, tmp_path / "child")
+    try:
+        done = run("run", *mount, "--", *command, timeout=20)
+        assert (done.returncode, done.stderr) == (0, "")
+    finally:
+        os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+
+
 @pytest.mark.parametrize("options", [(), ("--restart", "on-failure")], ids=["once", "again"])
 def test_output_ends_with_the_command_though_others_run_on(run, tmp_path, options):
     point, late = tmp_path / "point", tmp_path / "late"
