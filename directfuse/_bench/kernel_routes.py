@@ -29,6 +29,13 @@ class Plain(Route):
         return f"no FUSE mount at {self._path}"
 
 
+def _program_of(subject: Subject) -> str:
+    """What mounts through the kernel. Raises Unavailable."""
+    if subject.program is None:
+        raise Unavailable("a shared object cannot be mounted through the kernel")
+    return subject.program
+
+
 def mount_through_kernel(
     subject: Subject,
     point: str,
@@ -38,14 +45,13 @@ def mount_through_kernel(
     environment: dict[str, str] | None = None,
 ) -> _kernel.Program:
     """The subject's own program behind /dev/fuse, until the stack ends. Raises Unavailable."""
-    if subject.program is None:
-        raise Unavailable("a shared object cannot be mounted through the kernel")
+    program = _program_of(subject)
     if not os.path.exists("/dev/fuse"):
         raise Unavailable("there is no /dev/fuse here (in a container: --device /dev/fuse)")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise Unavailable("/dev/fuse cannot be opened (root, or the package fuse3)")
     argv = subject.command(point, source, options)
-    argv[0] = subject.program
+    argv[0] = program
     given = [f"{name}={value}" for name, value in (environment or {}).items()]
     prefix = ["env", *given] if given else []
     try:
@@ -118,9 +124,10 @@ class IoUring(KernelCached):
                 on = switch.read().strip() == "Y"
         except OSError as error:
             raise Unavailable("this kernel has no FUSE over io_uring (Linux 6.14)") from error
+        program = _program_of(subject)
         why = []
-        if not _libfuse_has_uring(subject):
-            name = os.path.basename(subject.program or "it")
+        if not _libfuse_has_uring(program):
+            name = os.path.basename(program)
             why.append(f"{name} is linked to a libfuse that does not speak it (libfuse 3.18 does)")
         if not on:
             why.append(f"the kernel has it switched off (as root: echo 1 > {_URING_SWITCH})")
@@ -141,9 +148,9 @@ class IoUring(KernelCached):
         self._rings = _ring_threads(self._program.pid)
 
 
-def _libfuse_has_uring(subject: Subject) -> bool:
+def _libfuse_has_uring(program: str) -> bool:
     """Whether the libfuse that the program is linked to knows the option."""
-    return any(b"io_uring_q_depth" in text for text in _libraries(subject.program or ""))
+    return any(b"io_uring_q_depth" in text for text in _libraries(program))
 
 
 def _libraries(program: str) -> list[bytes]:

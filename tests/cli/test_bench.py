@@ -160,6 +160,15 @@ def test_io_uring_is_used_or_named(run, kernel):
         assert any("io_uring: left out: " in note for note in results["notes"])
 
 
+@pytest.mark.kernel_fuse
+def test_a_shared_object_is_no_kernel_mount(run, tree, kernel):
+    command = f"{plugin('passthrough')} {tree} {tree.parent}/nowhere"
+    notes = results_of(run(*QUICK, command, "--no-python", "--budget=4", "--json"))["notes"]
+    left_out = [note for note in notes if "kernel FUSE" in note]
+    assert any("a shared object cannot be mounted" in note for note in left_out)
+    assert not any("Errno" in note for note in left_out)
+
+
 def test_a_file_system_of_the_users(run, tree):
     point = tree.parent / "nowhere"
     done = run(*QUICK, f"passthrough '{tree}' {point}", "--no-kernel", "--budget=4", "--json")
