@@ -11,7 +11,7 @@ _IDENT = b"\x7fELF\x02\x01"
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _DYNAMIC = struct.Struct("<qQ")
-_PT_LOAD, _PT_DYNAMIC, _PT_TLS = 1, 2, 7
+_PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_TLS = 1, 2, 3, 7
 _ET_DYN = 3
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 
@@ -19,12 +19,14 @@ _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 @dataclass(frozen=True, slots=True)
 class Linkage:
     """needed: SONAMEs; strings: every name of the dynamic symbol table, and more; movable: runs at
-    any address; tls: has thread-local storage of its own."""
+    any address; tls: has thread-local storage of its own; program: asks for a dynamic linker, which
+    no shared object does that is only loaded."""
 
     needed: frozenset[str]
     strings: frozenset[bytes]
     movable: bool
     tls: bool
+    program: bool
 
 
 def read_linkage(path: str) -> Linkage | None:
@@ -60,6 +62,7 @@ def _read(fd: int) -> Linkage | None:
         strings=frozenset(strings.split(b"\0")),
         movable=kind == _ET_DYN,
         tls=any(segment[0] == _PT_TLS for segment in segments),
+        program=any(segment[0] == _PT_INTERP for segment in segments),
     )
 
 

@@ -59,6 +59,7 @@ def mount(command_line: str, foreground: bool, timeout: float) -> int:
     argv = split(command_line)
     _check_kind(argv)
     argv = resolve(argv)
+    _refuse_shared_object(argv[0])
     if _QUESTIONS.intersection(argv):
         os.execv(argv[0], argv)
     _refuse_occupied(argv)
@@ -163,6 +164,18 @@ def _check_kind(argv: list[str]) -> None:
         raise Failure(
             f"{name}: is a Python file system, which only a program of its own could mount through "
             "the kernel; `directfuse run` and `directfuse serve` need none"
+        )
+
+
+def _refuse_shared_object(path: str) -> None:
+    """gcc makes it executable, but started it jumps to address 0. A program that is linked
+    statically asks for no dynamic linker, either, and needs no library."""
+    linkage = read_linkage(path)
+    if linkage is not None and linkage.needed and not linkage.program:
+        raise Failure(
+            f"{path}: is a shared object, which `directfuse run` loads and nobody can start; "
+            "the kernel mounts a program of the same source, built without -shared",
+            CANNOT_EXECUTE,
         )
 
 

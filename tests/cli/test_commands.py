@@ -88,7 +88,11 @@ def test_backends_in_a_pipe_is_tabs(run):
 )
 def test_programs_of_every_version_are_known(name, library, api):
     linkage = Linkage(
-        needed=frozenset([library]), strings=frozenset([name.encode()]), movable=True, tls=False
+        needed=frozenset([library]),
+        strings=frozenset([name.encode()]),
+        movable=True,
+        tls=False,
+        program=True,
     )
     assert fuse_api(linkage) == api
 

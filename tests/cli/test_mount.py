@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import stat
 import subprocess
@@ -124,6 +125,16 @@ def test_what_cannot_be_mounted(run, tmp_path, command, status, words):
     assert done.returncode == status
     assert said_clearly(done)
     assert words in done.stderr
+
+
+def test_a_shared_object_is_refused_and_not_started(run, point, tmp_path):
+    """gcc -shared makes it executable."""
+    plugin = tmp_path / "memfs.so"
+    shutil.copy(_paths.plugin("memfs"), plugin)
+    plugin.chmod(0o755)
+    done = run("mount", f"{plugin} {point}")
+    assert done.returncode == 126
+    assert "is a shared object" in done.stderr and "without -shared" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["no-such-file-system", "./no-such-plugin.so"])
