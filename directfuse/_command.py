@@ -5,14 +5,23 @@ import functools
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from directfuse import _paths
+from directfuse import _native, _paths
 from directfuse._errors import MountError
 from directfuse._python import meaning
 
-__all__ = ["Command", "is_command", "library_of", "point_of", "positional_words", "words_of"]
+__all__ = [
+    "Command",
+    "is_command",
+    "library_of",
+    "point_of",
+    "positional_words",
+    "server_meant",
+    "unknown",
+    "words_of",
+]
 
 Command: TypeAlias = str | Sequence[str | os.PathLike[str]]
 
@@ -62,6 +71,20 @@ def words_of(command: Any, mountpoint: Any = None) -> list[str]:
     return words
 
 
+def server_meant(word: str) -> str:
+    """What to say of a word without an @ that is a mount server's name; else nothing."""
+    error, path = (errno.EINVAL, "") if "/" in word else _native.socket_path(word, make=False)
+    found = not error and os.path.exists(path)
+    return f"the mount server of that name is @{word}" if found else ""
+
+
+def unknown(name: str, others: Iterable[str] = ()) -> str:
+    """What to say of the first word of a command line that means nothing, and what would help.
+    others: as those of _paths.unknown()."""
+    words, hint = _paths.unknown(name, others), server_meant(name)
+    return f"{words}; {hint}" if hint else words
+
+
 def library_of(argv: list[str]) -> str:
     """The file that the first word means: a plugin's shared object or a FUSE program. What it is,
     and whether it can be loaded, is found out from its bytes (native/loader/object.c)."""
@@ -74,10 +97,10 @@ def library_of(argv: list[str]) -> str:
     if "/" not in name:  # as a shell: a file of the working directory is named by its path
         found = shutil.which(name)
         if found is None:
-            raise MountError(errno.ENOENT, _paths.unknown(name, meaning.names()), name)
+            raise MountError(errno.ENOENT, unknown(name, meaning.names()), name)
         name = found
     if not os.path.exists(name):
-        raise MountError(errno.ENOENT, _paths.unknown(name), name)
+        raise MountError(errno.ENOENT, unknown(name), name)
     if not os.path.isfile(name):
         raise MountError(errno.ENOEXEC, "not a file, so no FUSE program", name)
     return os.path.abspath(name)

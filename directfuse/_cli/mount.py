@@ -14,9 +14,9 @@ from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import progress, say
 from directfuse._cli._words import Seconds, command_line_argument
 from directfuse._cli.backends import fuse_api
-from directfuse._command import positional_words
+from directfuse._command import positional_words, server_meant, unknown
 from directfuse._mount_server import ServerFailed
-from directfuse._named import end_server, socket_path
+from directfuse._named import end_server
 from directfuse._python import meaning
 
 __all__ = ["mount", "unmount"]
@@ -111,12 +111,7 @@ def unmount(mountpoint: str, lazy: bool) -> None:
 
 def _not_mounted(word: str) -> str:
     """Why there is nothing to unmount; and what would end the server of that name."""
-    try:
-        server = "/" not in word and socket_path(word).exists()
-    except ServerFailed:
-        server = False
-    hint = f"the mount server of that name is @{word}" if server else "see `findmnt -t fuse`"
-    return f"nothing is mounted there ({hint})"
+    return f"nothing is mounted there ({server_meant(word) or 'see `findmnt -t fuse`'})"
 
 
 def _end_server(name: str, *, wait: bool) -> None:
@@ -149,7 +144,7 @@ def resolve(argv: list[str], others: Callable[[], Sequence[str]] = tuple) -> lis
     if "/" in name and os.path.exists(name):
         image = _images.kind_of(name) if os.path.isfile(name) else ""
         raise Failure(image or f"{name}: is not an executable file", CANNOT_EXECUTE)
-    raise Failure(f"{name}: {_paths.unknown(name, others())}", NOT_FOUND)
+    raise Failure(f"{name}: {unknown(name, others())}", NOT_FOUND)
 
 
 def _check_kind(argv: list[str]) -> None:

@@ -93,6 +93,8 @@ def serve(
 
 
 def _socket(name: str) -> Path:
+    if name.startswith("@"):
+        raise Failure(f"--name {name}: without its @, which is for those who join: {name[1:]}")
     try:
         return socket_path(name, make=True)
     except ServerFailed as error:

@@ -134,6 +134,18 @@ def test_a_limit_that_leaves_a_server_no_memory_is_named(call, tmp_path, limit, 
     assert "may have 400000 KiB " in done.stderr and done.stderr.endswith(f"{remedy})\n")
 
 
+def test_a_name_with_its_sign_is_refused(call, tmp_path):
+    """One that joined it by @mine would look for another."""
+    done = call("serve", f"memfs {tmp_path}/mnt", "--name=@mine", "--background")
+    assert done.returncode == 125 and "without its @" in done.stderr
+
+
+def test_a_server_that_is_joined_without_its_sign_is_shown_with_it(call, tmp_path):
+    call("serve", f"memfs {tmp_path}/mnt", "--name=mine", "--background")
+    done = call("run", "-m", "mine", "--", "true")
+    assert done.returncode == 125 and "the mount server of that name is @mine" in done.stderr
+
+
 def test_a_server_that_is_unmounted_without_its_sign_is_shown_with_it(call, tmp_path):
     call("serve", f"memfs {tmp_path}/mnt", "--name=mine", "--background")
     done = call("unmount", "mine")
