@@ -209,6 +209,21 @@ static int split_entry(PyObject *entry, PyObject **name, struct stat *st, bool *
     return error;
 }
 
+/* The bytes of a name, or NULL. One that is a path, as an author's table of files has it, would be
+ * refused further on without a word, as the kernel does. */
+static PyObject *encode_name(PyObject *name)
+{
+    PyObject *encoded = NULL;
+    if (!PyUnicode_FSConverter(name, &encoded))
+        return NULL;
+    const char *text = PyBytes_AsString(encoded);
+    if (text && *text && !strchr(text, '/'))
+        return encoded;
+    PyErr_Format(PyExc_ValueError, "%R is no name of an entry: it is empty or has a slash", name);
+    Py_DECREF(encoded);
+    return NULL;
+}
+
 /* 1 when there is no more room, 0, or -1. */
 static int fill_one(const struct filling *to, PyObject *entry)
 {
@@ -222,7 +237,8 @@ static int fill_one(const struct filling *to, PyObject *entry)
         name = Py_NewRef(entry);
     else if (split_entry(entry, &name, &st, &known, &offset) < 0)
         goto out;
-    if (PyUnicode_FSConverter(name, &encoded))
+    encoded = encode_name(name);
+    if (encoded)
         result = to->fill(to->buffer, PyBytes_AsString(encoded), known ? &st : NULL,
                           to->offsets ? offset : 0, 0);
 out:

@@ -283,8 +283,10 @@ def test_results_of_the_wrong_type_are_eio(name, result, caplog):
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        (["a", 5], "(name, attributes, offset), not 5: EIO"),
-        ([("a", None)], "(name, attributes, offset), not ('a', None): EIO"),
+        (["a", 5], "an entry is a name or (name, attributes, offset), not 5: EIO"),
+        ([("a", None)], "an entry is a name or (name, attributes, offset), not ('a', None): EIO"),
+        (["a", "/b"], "'/b' is no name of an entry: it is empty or has a slash: EIO"),
+        ([("", {}, 0)], "'' is no name of an entry: it is empty or has a slash: EIO"),
     ],
 )
 def test_what_is_no_entry_of_a_directory_is_said(entries, said, caplog):
@@ -292,7 +294,7 @@ def test_what_is_no_entry_of_a_directory_is_said(entries, said, caplog):
     with directfuse.mount(kind(), "/paths-entries"):
         with pytest.raises(OSError):
             directfuse.listdir("/paths-entries")
-    assert f"returned {entries!r}: an entry is a name or {said}" in caplog.text
+    assert f"returned {entries!r}: {said}" in caplog.text
 
 
 def test_a_getattr_that_is_a_coroutine_is_refused_with_the_reason():
