@@ -81,7 +81,7 @@ def server_meant(word: str) -> str:
 def unknown(name: str, others: Iterable[str] = ()) -> str:
     """What to say of the first word of a command line that means nothing, and what would help.
     others: as those of _paths.unknown()."""
-    words, hint = _paths.unknown(name, others), server_meant(name)
+    words, hint = _paths.unknown(name, others), meaning.class_meant(name) or server_meant(name)
     return f"{words}; {hint}" if hint else words
 
 

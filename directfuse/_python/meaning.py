@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from directfuse._python.programs import Program
 
-__all__ = ["GROUP", "find", "is_python", "names", "outside", "points"]
+__all__ = ["GROUP", "class_meant", "find", "is_python", "names", "outside", "points"]
 
 #: Entry points that name file systems: a class, a function or an object, as module:Class does.
 GROUP = "directfuse.backends"
@@ -102,6 +102,15 @@ def outside(words: Sequence[str]) -> list[str] | None:
 def _is_attribute(name: str) -> bool:
     """module:Class"""
     return ":" in name and "/" not in name and not name.startswith("@")
+
+
+def class_meant(name: str) -> str:
+    """What to say of FILE.py:Class, which means nothing; of any other word nothing."""
+    file, _, attribute = name.rpartition(":")
+    if not file.endswith(".py") or not os.path.isfile(file):
+        return ""
+    module = os.path.basename(file).removesuffix(".py")
+    return f"a class is named by its module, which is imported: {module}:{attribute}"
 
 
 def _is_interpreter(words: Sequence[str]) -> bool:

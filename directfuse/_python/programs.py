@@ -22,6 +22,7 @@ from typing import Any, TextIO
 from directfuse import _fast, _pyhost
 from directfuse._errors import MountError
 from directfuse._python import ends, nodes, patches, paths, threads
+from directfuse._python.meaning import class_meant
 
 __all__ = ["Program", "of_factory", "of_module", "of_object", "of_script"]
 
@@ -262,7 +263,8 @@ def load_attribute(name: str) -> Any:
     try:
         value = _import(module_name)
     except ImportError as error:
-        raise MountError(errno.ENOENT, f"cannot import {module_name}: {error}", name) from error
+        words, hint = f"cannot import {module_name}: {error}", class_meant(name)
+        raise MountError(errno.ENOENT, f"{words}; {hint}" if hint else words, name) from error
     for part in parts:
         if not hasattr(value, part):
             raise MountError(errno.ENOENT, f"{module_name} has no {attribute}", name)

@@ -346,6 +346,14 @@ def test_names_that_mean_no_file_system(command, said):
         directfuse.mount(command)
 
 
+@pytest.mark.parametrize("command", ["fs.py:Fs /m", "./fs.py:Fs /m", "{}/fs.py:Fs /m"])
+def test_a_class_of_a_file_is_shown_by_its_module(command, tmp_path, monkeypatch):
+    (tmp_path / "fs.py").write_text("class Fs: ...\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(directfuse.MountError, match="which is imported: fs:Fs"):
+        directfuse.mount(command.format(tmp_path))
+
+
 def test_an_installed_package_brings_a_file_system(tmp_path, monkeypatch):
     """Entry points of the group come before scripts on PATH, and after what is built in."""
     (tmp_path / "brought.py").write_text("from pyfs.memory import Memory as Fs\n")
