@@ -67,11 +67,13 @@ def _other_limit(code: int | None) -> str:
 
     unlimited = resource.RLIM_INFINITY
     space = _soft_limit(resource.RLIMIT_AS)
-    size = _soft_limit(resource.RLIMIT_FSIZE)
+    size, data = _soft_limit(resource.RLIMIT_FSIZE), _soft_limit(resource.RLIMIT_DATA)
     processes = _soft_limit(resource.RLIMIT_NPROC)
     if code == errno.ENOMEM and space != unlimited:
         words = f"process may have {space >> 10} KiB of address space here; {_SEGMENT}: "
         return words + "`ulimit -v unlimited`"
+    if code in (errno.ENOMEM, errno.EAGAIN) and data != unlimited:  # EAGAIN: for a thread's stack
+        return f"process may have {data >> 10} KiB of memory of its own here: `ulimit -d unlimited`"
     if code == errno.EFBIG and size != unlimited:
         return f"file may have {size >> 10} KiB here; {_SEGMENT}: `ulimit -f unlimited`"
     if code == errno.EAGAIN:

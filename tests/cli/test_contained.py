@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,15 @@ def test_limits_that_nobody_may_ask_for_are_no_remedy(code):
 def test_a_job_without_processes_is_told_which_limit_that_may_be():
     """RLIMIT_NPROC is mostly higher than that of the job, and no more of it would help."""
     assert "pids.max" in limit_remedy(errno.EAGAIN)
+
+
+@pytest.mark.parametrize("code", [errno.ENOMEM, errno.EAGAIN])
+def test_a_limit_of_data_is_named_where_memory_is_missing(code, monkeypatch):
+    """EAGAIN is what a thread's stack gives for which there is none."""
+    limits = {resource.RLIMIT_DATA: (30_000 << 10, resource.RLIM_INFINITY)}
+    none = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda which: limits.get(which, none))
+    assert "30000 KiB" in limit_remedy(code) and "`ulimit -d unlimited`" in limit_remedy(code)
 
 
 def test_no_environment_where_nothing_could_enter_programs():
