@@ -78,6 +78,7 @@ class RunBlock:
             self.fd = asked(os.memfd_create, "directfuse-run")
         else:
             self.fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            os.fchmod(self.fd, 0o600)  # whatever the umask
         os.ftruncate(self.fd, size)
         self._memory = mmap.mmap(self.fd, size)
         header = _HEADER.pack(

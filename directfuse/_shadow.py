@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from directfuse._swept import ENDED, Swept, remove, sweep
+from directfuse._swept import ENDED, Swept, private_directory, remove, sweep
 
 __all__ = ["Shadow", "discard_shadow", "shadow_directory"]
 
@@ -50,6 +50,7 @@ def _temporary() -> str:
 def _make_in(outer: Path) -> Path:
     hidden = outer / os.urandom(_SECRET_BYTES).hex()
     hidden.mkdir(0o700)
+    hidden.chmod(0o700)  # whatever the umask
     outer.chmod(0o711)
     return hidden
 
@@ -61,7 +62,7 @@ def shadow_directory() -> Path:
 
 def _shadow_in(base: str) -> Path:
     sweep(base, _LEFT)
-    return _make_in(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base)))
+    return _make_in(private_directory(_PREFIX, base))
 
 
 def discard_shadow(shadow: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from directfuse import _kernel
 
-__all__ = ["ENDED", "Swept", "remove", "sweep", "swept_directory"]
+__all__ = ["ENDED", "Swept", "private_directory", "remove", "sweep", "swept_directory"]
 
 ENDED = ".ended"  # behind the name of one that is being removed
 
@@ -54,10 +54,17 @@ def swept_directory(prefix: str, base: str | None = None) -> Iterator[str]:
         directory.remove()
 
 
+def private_directory(prefix: str, base: str) -> Path:
+    """A new one that is its maker's, also where the umask takes the maker's own rights."""
+    path = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+    path.chmod(0o700)
+    return path
+
+
 def _make(prefix: str, base: str) -> tuple[Path, int]:
     """Locked. Before it is, somebody may take it for one that was left."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+        path = private_directory(prefix, base)
         with suppress(FileNotFoundError):
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             with suppress(OSError):  # where nothing can be locked, nothing is swept, either

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -102,8 +103,8 @@ int control_listen(const char *path)
 
     if (listener < 0)
         return -1;
-    if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(listener, 4) < 0) {
+    if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 || chmod(path, 0600) < 0 ||
+        listen(listener, 4) < 0) { /* whatever the umask */
         int error = errno;
         close(listener);
         errno = error;

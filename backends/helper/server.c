@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -144,7 +145,7 @@ static bool make_directory(struct server *server)
     if (!wanted || !find_base(wanted, base, sizeof(base)))
         find_base("/tmp", base, sizeof(base));
     snprintf(server->directory, sizeof(server->directory), "%s" OURS, base);
-    if (mkdtemp(server->directory))
+    if (mkdtemp(server->directory) && chmod(server->directory, 0700) == 0) /* whatever the umask */
         return true;
     fuse_log(
         FUSE_LOG_ERR,

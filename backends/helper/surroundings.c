@@ -208,7 +208,7 @@ int surroundings_word_for(int argc, char *const argv[], const char *path)
 char *surroundings_show(const char *directory, char *word, char *shown, size_t size, char **named)
 {
     snprintf(shown, size, "%s/" DIRECTORY_MNT, directory);
-    if (mkdir(shown, 0700) < 0)
+    if (mkdir(shown, 0700) < 0 || chmod(shown, 0700) < 0) /* whatever the umask */
         return word; /* it will say itself that it has no mountpoint */
     *named = absolute(word);
     return shown;

@@ -120,6 +120,7 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> 
     server.leave()
     try:
         (directory / _SERVER).write_text(f"{server.pid}\n")
+        (directory / _SERVER).chmod(0o600)
         text = f"server={high_fd(())}\nshadow={shadow}\n{limit}"
         RunBlock(text, _paths.loader(), file=directory / "run", openat2=openat2_is_free()).close()
     except BaseException:

@@ -18,13 +18,22 @@ static bool is_name(const char *name)
     return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
 }
 
+/* One that is there is left as it is. */
+static int make_directory(const char *path)
+{
+    if (mkdir(path, 0700) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    return chmod(path, 0700) < 0 ? -errno : 0; /* whatever the umask */
+}
+
 /* A directory that nobody else may write to, or look into. */
 static int check_directory(const char *path, bool make)
 {
     struct stat st;
+    int error = make ? make_directory(path) : 0;
 
-    if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
-        return -errno;
+    if (error < 0)
+        return error;
     if (lstat(path, &st) < 0)
         return -errno;
     return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EACCES;

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import needs
@@ -54,6 +55,33 @@ def _shadow_of(point):
     from .test_run_killed import server_of
 
     return server_of(point)[0]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "directfuse run -m 'memfs {0}' -- ls -d {0}",
+        'eval "$(directfuse env -m \'memfs {0}\')"; ls -d {0}; eval "$(directfuse env --end)"',
+        "directfuse serve 'memfs {0}' --name=umask --background; "
+        "directfuse run -m @umask -- ls -d {0}; directfuse unmount @umask",
+        "python -c 'import directfuse; "
+        'directfuse.mount("memfs {0}", placement="helper").unmount(); print("{0}")\'',
+    ],
+    ids=["run", "env", "serve", "helper"],
+)
+def test_a_umask_that_takes_its_owners_rights(script, tmp_path, monkeypatch):
+    """Of one who has no capability to do without them."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    no_rights = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+    words = [
+        *(no_rights if os.geteuid() == 0 else []),
+        "sh",
+        "-c",
+        "umask 777; " + script.format(tmp_path / "m"),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/m\n"), done.stderr
 
 
 def test_a_run_in_a_pid_namespace_whose_proc_is_another_ones(tmp_path):
