@@ -107,7 +107,7 @@ int site_make(struct site *site, const struct site_plan *plan)
     const struct door *door = plan->door;
     const char *root = plan->root;
 
-    *site = (struct site){.door = door, .fd = -1, .data_size = SITE_DATA};
+    *site = (struct site){.door = door, .fd = -1, .data_size = SITE_DATA, .crowd_size = SITE_CROWD};
     if (!name_all(site, plan)) {
         errno = ENOMEM;
         return -1;

@@ -23,6 +23,7 @@ struct site {
     char *real;      /* where the bytes of `data` are on disk, if that is known */
     int fd;          /* `data`, open for reading, and writing unless found */
     off_t data_size; /* bytes */
+    int crowd_size;  /* entries */
     char *buf;       /* SITE_BUFFER bytes, aligned for O_DIRECT */
     bool found;      /* nothing is written */
 };

@@ -16,7 +16,6 @@ struct survey {
     struct site *site;
     int entries; /* seen so far */
     int deepest;
-    int fullest; /* entries of site->crowd */
 };
 
 static void keep(char **slot, const char *path)
@@ -50,13 +49,17 @@ static void see_file(struct survey *survey, const char *path, int depth)
 
 static void see_directory(struct survey *survey, const char *path, int depth);
 
+static bool is_dots(const struct dirent64 *entry)
+{
+    return strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+}
+
 static void see_entry(struct survey *survey, const char *directory, const struct dirent64 *entry,
                       int depth)
 {
     char *path = NULL;
 
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-        asprintf(&path, "%s/%s", directory, entry->d_name) < 0)
+    if (asprintf(&path, "%s/%s", directory, entry->d_name) < 0)
         return;
     survey->entries++;
     if (entry->d_type == DT_DIR && depth < DEPTH_MAX)
@@ -72,10 +75,13 @@ static int see_records(struct survey *survey, const char *path, const char *buf,
 {
     int count = 0;
 
-    for (ssize_t at = 0; at < size && survey->entries < ENTRIES_MAX; count++) {
+    for (ssize_t at = 0; at < size && survey->entries < ENTRIES_MAX;) {
         const struct dirent64 *entry = (const struct dirent64 *)(buf + at);
-        see_entry(survey, path, entry, depth);
         at += entry->d_reclen;
+        if (is_dots(entry))
+            continue;
+        see_entry(survey, path, entry, depth);
+        count++;
     }
     return count;
 }
@@ -93,8 +99,8 @@ static void see_directory(struct survey *survey, const char *path, int depth)
     if (fd >= 0)
         door->close(fd);
     free(buf);
-    if (count > survey->fullest) {
-        survey->fullest = count;
+    if (count > survey->site->crowd_size) {
+        survey->site->crowd_size = count;
         keep(&survey->site->crowd, path);
     }
 }

@@ -64,6 +64,13 @@ static void answer_sample(struct worker *worker, const struct workload *workload
                sample.switches);
 }
 
+/* Whether what was found has no such piece. One of a page is what there is, of a smaller file. */
+static bool is_beyond(const struct worker *worker, const struct workload *workload)
+{
+    return worker->finds && !worker->plan.scribble && workload->size > SITE_SMALL &&
+           (off_t)workload->size > worker->sites[0].data_size;
+}
+
 /* ---- orders
  * ---------------------------------------------------------------------------------------- */
 
@@ -82,6 +89,8 @@ static void obey(struct worker *worker, char *line)
         printf("{\"error\": \"not understood\"}\n");
     else if (workload->writes && worker->finds && !worker->plan.scribble)
         printf("{\"error\": \"writes, and nothing is to be written\"}\n");
+    else if (is_beyond(worker, workload))
+        printf("{\"error\": \"no file is so large\"}\n");
     else
         answer_sample(worker, workload, (int)lanes, processes, count);
     fflush(stdout);
@@ -99,8 +108,8 @@ static void print_ready(const struct worker *worker)
 {
     const struct site *site = &worker->sites[0];
 
-    printf("{\"ready\": true, \"pid\": %d, \"data_size\": %lld", (int)getpid(),
-           (long long)site->data_size);
+    printf("{\"ready\": true, \"pid\": %d, \"data_size\": %lld, \"crowd_size\": %d", (int)getpid(),
+           (long long)site->data_size, site->crowd_size);
     print_path("shallow", site->deep2);
     print_path("deep", site->deep4);
     print_path("data", site->data);

@@ -50,7 +50,7 @@ class Site:
     def words(self) -> dict[str, Any]:
         """What df-bench says of its own."""
         paths = {name: getattr(self, name) for name in ("shallow", "deep", "data", "crowd")}
-        return {"data_size": self.size, **paths}
+        return {"data_size": self.size, "crowd_size": self.crowd_size, **paths}
 
     def _make(self) -> None:
         root = self.root
@@ -58,6 +58,7 @@ class Site:
             directfuse.mkdir(root + name)
         self.shallow, self.deep = f"{root}/a/file", f"{root}/a/b/c/file"
         self.large, self.data, self.crowd = f"{root}/large", f"{root}/data", f"{root}/crowd"
+        self.crowd_size = CROWD
         self.fresh, self.other = f"{root}/a/fresh", f"{root}/a/other"
         sizes = {self.shallow: PAGE, self.deep: PAGE, self.large: LARGE, self.data: DATA}
         sizes |= {f"{self.crowd}/file-{number:04}": 0 for number in range(CROWD)}
@@ -76,7 +77,7 @@ class Site:
         self.shallow = files[0][0]
         self.deep = max(files, key=lambda file: file[0].count("/"))[0]
         self.data = self.large = max(files, key=lambda file: file[1])[0]
-        self.crowd = max(crowds, key=lambda crowd: crowd[1])[0]
+        self.crowd, self.crowd_size = max(crowds, key=lambda crowd: crowd[1])
 
 
 def _survey(
@@ -128,6 +129,8 @@ CODE = {
     "open+fstat+read 4 KiB+close": _READ.format("shallow", PAGE),
     "open+fstat+read 100 KiB+close": _READ.format("large", LARGE),
 }
+#: Of these statements the ones that want more than a page of a file.
+_LARGER = {"open+fstat+read 100 KiB+close": LARGE}
 _PLACES = {
     "sequential": "i % pieces",
     "random": "(i * 1103515245 + 12345) % pieces",
@@ -154,6 +157,8 @@ def loop_of(workload: str, site: Site, finds: bool) -> Loop:
     writes = workload in _WRITING or workload.startswith("pwrite")
     if finds and writes and not (site.scribbles and size):
         raise Refusal("writes, and nothing is to be written")
+    if finds and not site.scribbles and _LARGER.get(workload, size) > max(site.size, PAGE):
+        raise Refusal("no file is so large")
     names = dict(vars(site), size=size, page=b"x" * size, value=b"0123456789abcdef")
     names["pieces"] = max(site.size // size, 1) if size else 1
     names["hot"] = min(names["pieces"], HOT // size) if size else 1

@@ -60,6 +60,8 @@ class Rows:
             own = next((route.name for route in routes if route.ours), None)
             rows = self._rows(wanted, routes, end, budget, most_rounds, progress)
             memory = {route.name: _memory(route) for route in routes}
+        if site and self._subject.finds and not self._subject.scribble:
+            self._note_site(site)
         self._note_failures()
         return {
             "name": self._subject.name,
@@ -114,10 +116,19 @@ class Rows:
         for route, reason in left_out.items():
             self._failed.setdefault((route, reason), []).append(row)
 
+    def _note_site(self, site: dict[str, Any]) -> None:
+        """The names of the rows say what the files are that we make."""
+        self._notes.append(
+            f"{self._subject.name}: measured on its own files (bytes of the largest: "
+            f"{site['data_size']:,}; entries of the fullest directory: {site['crowd_size']:,}); "
+            "what reads more is left out"
+        )
+
     def _note_failures(self) -> None:
-        """What only writes is no failure where nothing is to be written."""
+        """What only writes is no failure where nothing is to be written, nor what reads more than
+        there is where that was said."""
         for (route, reason), rows in self._failed.items():
-            if "nothing is to be written" not in reason:
+            if "nothing is to be written" not in reason and "no file is so large" not in reason:
                 where = ", ".join(rows) if len(rows) <= _NAMED else f"{len(rows)} rows"
                 last = reason.splitlines()[-1]
                 self._notes.append(f"{self._subject.name}, {route}: left out: {last}: {where}")

@@ -173,11 +173,16 @@ def test_a_file_system_of_the_users(run, tree):
     point = tree.parent / "nowhere"
     done = run(*QUICK, f"passthrough '{tree}' {point}", "--no-kernel", "--budget=4", "--json")
     before = sorted(os.listdir(tree))
-    subject = results_of(done)["subjects"][0]
+    results = results_of(done)
+    subject = results["subjects"][0]
     ops = [row["op"] for row in subject["rows"]]
     assert "stat, depth 2" in ops and "create+unlink" not in ops
     assert {"inline", "inline, Python", "server"} <= set(subject["rows"][0]["routes"])
     assert subject["site"]["deep"].endswith("a/b/c/deep")
+    assert not [op for op in ops if op.startswith("pread 1 MiB") or "100 KiB" in op]
+    said = f"bytes of the largest: {subject['site']['data_size']:,}; entries of the fullest dir"
+    (note,) = [note for note in results["notes"] if said in note]
+    assert "what reads more is left out" in note and subject["site"]["crowd_size"] > 0
     assert sorted(os.listdir(tree)) == before
 
 
