@@ -209,13 +209,13 @@ int df_kernel_fchown(int fd, uid_t uid, gid_t gid)
     return RESULT(fchown(fd, uid, gid));
 }
 
-int df_kernel_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags)
+int df_kernel_utimensat(int dirfd, const char *path, const struct timespec *times, int flags)
 {
     go_on(0, &dirfd, &path);
     return RESULT(utimensat(dirfd, path, times, flags));
 }
 
-int df_kernel_futimens(int fd, const struct timespec times[2])
+int df_kernel_futimens(int fd, const struct timespec *times)
 {
     return RESULT(futimens(fd, times));
 }

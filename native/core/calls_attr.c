@@ -382,7 +382,7 @@ static int refuse_times(int dirfd, const char *path, int flags)
 }
 
 /* Two UTIME_OMIT change nothing and Linux does not even look at the path: utimensat(2). */
-int df_call_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags)
+int df_call_utimensat(int dirfd, const char *path, const struct timespec *times, int flags)
 {
     struct df_setattr set;
     int ret = times_of(times, &set);
@@ -396,7 +396,7 @@ int df_call_utimensat(int dirfd, const char *path, const struct timespec times[2
     return ret < 0 ? refuse_times(dirfd, path, flags) : set_by_path(dirfd, path, flags, &set);
 }
 
-int df_call_futimens(int fd, const struct timespec times[2])
+int df_call_futimens(int fd, const struct timespec *times)
 {
     struct df_setattr set;
     int ret;

@@ -44,6 +44,7 @@ extern "C" {
 #define DF_PUBLIC __attribute__((visibility("default")))
 
 struct statx;
+struct timespec; /* which strict C does not have from <time.h> */
 
 /* ---- mounts ------------------------------------------------------------------------------- */
 
@@ -51,14 +52,14 @@ enum {                            /* df_mount() */
        DF_MOUNT_TIMING = 1 << 0,  /* df_stats() also measures time (about 50 ns an operation) */
        DF_MOUNT_NOSTATS = 1 << 1, /* do not count operations */
        DF_MOUNT_SERVER = 1 << 2,  /* mount in a process of its own: see below */
-       DF_MOUNT_RESTART = 1 << 3, /* with DF_MOUNT_SERVER: start the server again when it dies */
+       DF_MOUNT_RESTART = 1 << 3  /* with DF_MOUNT_SERVER: start the server again when it dies */
 };
 
-enum {                            /* df_unmount() */
-       DF_UNMOUNT_LAZY = 1 << 0,  /* paths do not lead there any more at once; the program ends
-                                     with the last open file */
-       DF_UNMOUNT_LEAVE = 1 << 1, /* at the end of the process: a mount in a server stays there if
-                                     other processes use it */
+enum {                           /* df_unmount() */
+       DF_UNMOUNT_LAZY = 1 << 0, /* paths do not lead there any more at once; the program ends
+                                    with the last open file */
+       DF_UNMOUNT_LEAVE = 1 << 1 /* at the end of the process: a mount in a server stays there if
+                                    other processes use it */
 };
 
 /* In the flags of df_mount(): how long the program may take until it is mounted, 1 to 65535
@@ -271,8 +272,8 @@ DF_PUBLIC int df_chown(const char *path, uid_t uid, gid_t gid);
 DF_PUBLIC int df_lchown(const char *path, uid_t uid, gid_t gid);
 DF_PUBLIC int df_fchownat(int dirfd, const char *path, uid_t uid, gid_t gid, int flags);
 DF_PUBLIC int df_fchown(int fd, uid_t uid, gid_t gid);
-DF_PUBLIC int df_utimensat(int dirfd, const char *path, const struct timespec times[2], int flags);
-DF_PUBLIC int df_futimens(int fd, const struct timespec times[2]);
+DF_PUBLIC int df_utimensat(int dirfd, const char *path, const struct timespec *times, int flags);
+DF_PUBLIC int df_futimens(int fd, const struct timespec *times);
 DF_PUBLIC int df_truncate(const char *path, off_t size);
 DF_PUBLIC int df_statvfs(const char *path, struct statvfs *out);
 DF_PUBLIC int df_fstatvfs(int fd, struct statvfs *out);

@@ -2,6 +2,10 @@
 
 import inspect
 import re
+import shutil
+import subprocess
+
+import pytest
 
 import directfuse
 
@@ -13,6 +17,20 @@ ELSEWHERE = re.compile(r"(?:os|fcntl|select|mmap|builtins)\.\w+")
 RESULT = re.compile(r"Returns|\b0, |-1\b")
 
 PUBLIC = {name: getattr(directfuse, name) for name in directfuse.__all__}
+
+
+@pytest.mark.parametrize("standard", ["c89", "c99", "c17", "c++98", "c++20"])
+def test_the_header_is_of_every_standard(standard):
+    """As an application compiles that wants no extension, and no warning."""
+    compiler = "g++" if "++" in standard else "gcc"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    words = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    language = "c++" if "++" in standard else "c"
+    words += ["-fsyntax-only", f"-I{HEADER.parent}", "-x", language, "-"]
+    source = "#include <directfuse.h>\nint main(void) { return 0; }\n"
+    done = subprocess.run(words, input=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_functions_of_our_own_in_c_say_what_they_return():
