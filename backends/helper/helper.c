@@ -113,8 +113,17 @@ static void say_way(const struct server *server, const char *program)
                                                   : "a stand-in for fusermount");
 }
 
+/* Whether its command line keeps it in the foreground, where somebody hears it. */
+static bool is_heard(int argc, char *const argv[])
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "-f") == 0 || strcmp(argv[i], "-d") == 0)
+            return true;
+    return false;
+}
+
 /* From the first word of the protocol to the last. 0, or -1; one that is misled is only met. */
-static int serve(struct channel *channel, struct server *server, const char *program)
+static int serve(struct channel *channel, struct server *server, const char *program, bool heard)
 {
     pid_t answers;
     int result = -1;
@@ -134,6 +143,7 @@ static int serve(struct channel *channel, struct server *server, const char *pro
     if (channel_start(channel, session) == 0 &&
         fuse_session_mount(session, server_mountpoint(server)) == 0) {
         server_watch(server, session, answers);
+        fuse_daemonize(heard);
         result = loop(session);
         fuse_session_unmount(session);
     }
@@ -154,7 +164,7 @@ static int live(struct server *server, int argc, char *const argv[], const char 
     }
     int result = server_start(server, argc, argv, known, channel, theirs);
     if (result == 0)
-        result = serve(channel, server, slash ? slash + 1 : argv[0]);
+        result = serve(channel, server, slash ? slash + 1 : argv[0], is_heard(argc, argv));
     channel_free(channel); /* the server reads the end of its file system */
     int status = server_end(server);
     return result < 0 ? (status ? status : 1) : status;

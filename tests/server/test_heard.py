@@ -31,6 +31,19 @@ def test_a_run_shows_it(talker, tmp_path, option, heard):
     assert said == (words_of("/x") if heard else [])
 
 
+@pytest.mark.parametrize("option, heard", [("-f", True), ("-s", False)])
+def test_a_run_shows_that_of_a_program_in_a_helper(talker, tmp_path, option, heard):
+    point, script = f"{tmp_path}/mnt", tmp_path / "script"
+    script.write_text(f'#!/bin/sh\nexec {talker} -f "$@"\n')
+    script.chmod(0o755)
+    run = [*_paths.COMMAND, "run", "-m", f"{script} {option} {point}", "--"]
+    done = subprocess.run(
+        [*run, "test", "-e", f"{point}/x"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert ("complained /x" in done.stderr) == ("logged /x" in done.stderr) == heard
+
+
 def test_a_server_of_mount_shows_it(talker, tmp_path, capfd):
     point = f"{tmp_path}/mnt"
     with directfuse.mount([talker, "-f", point], placement="server"):
