@@ -69,7 +69,7 @@ static bool is_named(const char *entry, const char *name)
 
 void surroundings_end(struct surroundings *environment)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < SURROUNDINGS_MADE; i++)
         free(environment->made[i]);
     free(environment->entries);
 }
@@ -83,33 +83,48 @@ static void listable(char *path, size_t size, const char *directory, const char 
         snprintf(path, size, "%s", tools);
 }
 
+static const char *const names[SURROUNDINGS_MADE] = {"LD_PRELOAD", "PATH", "ASAN_OPTIONS",
+                                                     CONTROL_VARIABLE};
+
+/* Whether there was memory for all of them. */
+static bool make_entries(struct surroundings *out, const char *directory, const char *tools)
+{
+    char preload[2 * PATH_MAX + 32], doors[2 * PATH_MAX];
+
+    listable(doors, sizeof(doors), directory, tools);
+    snprintf(preload, sizeof(preload), "%s/libdf-helper.so", doors);
+    out->made[0] = listed(names[0], preload, ":");
+    out->made[1] = listed(names[1], doors, ":");
+    out->made[2] = listed(names[2], "verify_asan_link_order=0", ":"); /* it comes behind ours */
+    if (asprintf(&out->made[3], "%s=%s/" DIRECTORY_CONTROL, names[3], directory) < 0)
+        out->made[3] = NULL;
+    return out->made[0] && out->made[1] && out->made[2] && out->made[3];
+}
+
+static bool is_made(const char *entry)
+{
+    for (int i = 0; i < SURROUNDINGS_MADE; i++)
+        if (is_named(entry, names[i]))
+            return true;
+    return false;
+}
+
 bool surroundings_begin(struct surroundings *out, const char *directory, const char *tools)
 {
-    static const char *const names[3] = {"LD_PRELOAD", "PATH", CONTROL_VARIABLE};
-    char preload[2 * PATH_MAX + 32], doors[2 * PATH_MAX];
-    size_t count = 0;
+    size_t count = 0, used = SURROUNDINGS_MADE;
 
     *out = (struct surroundings){0};
     while (environ[count])
         count++;
-    listable(doors, sizeof(doors), directory, tools);
-    snprintf(preload, sizeof(preload), "%s/libdf-helper.so", doors);
-    out->entries = calloc(count + 4, sizeof(char *));
-    out->made[0] = listed(names[0], preload, ":");
-    out->made[1] = listed(names[1], doors, ":");
-    if (asprintf(&out->made[2], "%s=%s/" DIRECTORY_CONTROL, names[2], directory) < 0)
-        out->made[2] = NULL;
-    if (!out->entries || !out->made[0] || !out->made[1] || !out->made[2]) {
+    out->entries = calloc(count + SURROUNDINGS_MADE + 1, sizeof(char *));
+    if (!make_entries(out, directory, tools) || !out->entries) {
         surroundings_end(out);
         return false;
     }
-    size_t used = 3;
     memcpy(out->entries, out->made, sizeof(out->made));
-    for (size_t i = 0; i < count; i++) {
-        if (!is_named(environ[i], names[0]) && !is_named(environ[i], names[1]) &&
-            !is_named(environ[i], names[2]))
+    for (size_t i = 0; i < count; i++)
+        if (!is_made(environ[i]))
             out->entries[used++] = environ[i];
-    }
     return true;
 }
 

@@ -13,9 +13,11 @@
 bool surroundings_tools(char *path, size_t size);
 
 /* The environment. */
+enum { SURROUNDINGS_MADE = 4 };
+
 struct surroundings {
     char **entries;
-    char *made[3]; /* those of the entries that are ours to free */
+    char *made[SURROUNDINGS_MADE]; /* those of the entries that are ours to free */
 };
 
 /* That of this process with the doors of `tools`, and with the control socket of `directory`.

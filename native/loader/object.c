@@ -51,6 +51,39 @@ bool df_object_lingers(const struct df_elf *elf)
     return false;
 }
 
+/* AddressSanitizer ends a process that it comes into later than other libraries. The one that it is
+ * linked to, if this process was not begun with it; else NULL. */
+static const char *late_sanitizer(const struct df_elf *elf)
+{
+    for (size_t i = 0; i < elf->dynamic_count; i++) {
+        const Elf64_Dyn *entry = &elf->dynamic[i];
+        const char *name = entry->d_tag == DT_NEEDED ? df_elf_string(elf, entry->d_un.d_val) : NULL;
+        if (!name || (strncmp(name, "libasan.so", 10) != 0 && strncmp(name, "libhwasan.so", 12)))
+            continue;
+        void *there = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+        if (!there)
+            return name;
+        dlclose(there);
+    }
+    return NULL;
+}
+
+static int refuse_sanitizer(const struct df_elf *elf, const char *path, const char *name,
+                            char *message, size_t size)
+{
+    if (elf->executable)
+        snprintf(message, size,
+                 "%s is linked to %s, which would end this process, because it is not its first "
+                 "library: mount it with placement \"helper\", in a process of its own",
+                 path, name);
+    else
+        snprintf(message, size,
+                 "%s is linked to %s, which would end this process, because it is not its first "
+                 "library: start the process with LD_PRELOAD=%s",
+                 path, name, name);
+    return -ENOEXEC;
+}
+
 /* "libm.so.6, libc.so.6": what it is linked to. */
 static void list_needed(const struct df_elf *elf, char *list, size_t size)
 {
@@ -130,6 +163,9 @@ static int check(struct df_object *object, const char *path, char *message, size
     if (error)
         return error;
     error = check_elf(object, &elf, path, message, size);
+    const char *sanitizer = error ? NULL : late_sanitizer(&elf);
+    if (sanitizer)
+        error = refuse_sanitizer(&elf, path, sanitizer, message, size);
     object->cxx = !error && df_elf_needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = df_object_lingers(&elf);
