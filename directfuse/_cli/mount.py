@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from directfuse._python import meaning
 
 __all__ = ["mount", "unmount"]
 
+#: ~, ~/x, ~name/x, $NAME/x, ${NAME}/x
+_UNEXPANDED = re.compile(r"~[\w.-]*(/|$)|\$(\w|\{\w+\})")
 #: Words by which a program is asked about itself: it answers and mounts nothing.
 _QUESTIONS = frozenset({"-h", "--help", "-V", "--version"})
 
@@ -129,7 +132,19 @@ def split(command_line: str) -> list[str]:
         raise Failure(f"cannot split {command_line!r} into words: {error}") from error
     if not words:
         raise Failure("the file system's command line is empty; for example: 'memfs /mnt/mem'")
+    _refuse_unexpanded([words[0], *positional_words(words)])
     return words
+
+
+def _refuse_unexpanded(words: Sequence[str]) -> None:
+    """In quotes the shell has left them as they are, and a mountpoint need not exist: it would be a
+    directory called ~ here, and the one that is meant empty."""
+    for word in words:
+        if _UNEXPANDED.match(word) and not os.path.lexists(word):
+            raise Failure(
+                f"{word}: ~ and $ are not replaced here, nor in single quotes by a shell; write "
+                f'"… $HOME/…" in double quotes, or ./{word} for a name that begins so'
+            )
 
 
 def resolve(argv: list[str], others: Callable[[], Sequence[str]] = tuple) -> list[str]:

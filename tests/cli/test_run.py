@@ -101,6 +101,17 @@ def test_a_mount_that_fails_starts_nothing(run, tmp_path):
     assert "/nonexistent/source" in done.stderr
 
 
+@pytest.mark.parametrize("word", ["~", "~/x", "~nobody/x", "$HOME/x", "${HOME}/x"])
+def test_what_the_shell_has_not_replaced_is_refused(run, tmp_path, word):
+    """It would be mounted in the working directory, by that name."""
+    for line in (f"memfs '{word}'", f"passthrough '{word}' {tmp_path}/m", f"'{word}' {tmp_path}/m"):
+        done = run("run", "-m", line, *shell("echo started"))
+        assert (done.returncode, done.stdout) == (125, ""), line
+        assert f"{word}: ~ and $ are not replaced here" in done.stderr
+    (tmp_path / word).mkdir(parents=True)
+    assert run("run", "-m", f"memfs '{word}'", *shell("echo started")).stdout == "started\n"
+
+
 def test_a_file_system_that_is_not_found_is_no_missing_command(run, tmp_path):
     done = run("run", "-m", f"no-such-file-system {tmp_path}/x", *shell("echo started"))
     assert (done.returncode, done.stdout) == (125, "")
