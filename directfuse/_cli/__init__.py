@@ -56,6 +56,20 @@ class _Group(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib  # 3 ms
+
+            near = difflib.get_close_matches(args[0], _COMMANDS, 1)
+            if not near or "Did you mean" in error.message:
+                raise
+            words = f"{error.message} (Did you mean '{near[0]}'?)"
+            raise click.UsageError(words, error.ctx) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])

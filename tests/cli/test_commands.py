@@ -36,6 +36,16 @@ def test_every_command_has_help_with_examples(run, name):
     assert f"directfuse {name}" in done.stdout.partition("Examples:")[2]
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"), [("umount", "unmount"), ("runn", "run"), ("server", "serve")]
+)
+def test_a_command_that_is_nearly_one_is_named(run, word, meant):
+    done = run(word, "x")
+    assert done.returncode == 125
+    assert f"No such command '{word}'" in done.stderr and f"'{meant}'?" in done.stderr
+    assert "?" not in run("something-else").stderr
+
+
 def test_version(run):
     done = run("--version")
     assert done.stdout.split()[-1] == "0.1.0"
