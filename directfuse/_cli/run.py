@@ -203,12 +203,14 @@ def _serve(commands: Sequence[Sequence[str]], restart: bool, timeout: float | No
 def _say_what_was_meant(
     command: Sequence[str], commands: Sequence[Sequence[str]], stats: str | None
 ) -> None:
-    """Where the word that was taken for COMMAND looks like that of an option."""
+    """Where the word that was taken for COMMAND looks like that of an option, or like a line."""
     if not commands and " " in command[0]:
         line = shlex.quote(command[0])
         say(f"a file system is given by -m: directfuse run -m {line} -- COMMAND")
     elif stats == "-" and command[1:2]:
         say(f"statistics are written to a file by --stats={shlex.quote(command[0])}")
+    elif len(command) == 1 and not set(" |;&<>").isdisjoint(command[0]):
+        say(f"a line for a shell is given by sh -c: -- sh -c {shlex.quote(command[0])}")
 
 
 def _unquoted(lines: Sequence[str], command: Sequence[str]) -> str:

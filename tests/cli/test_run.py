@@ -331,6 +331,13 @@ def test_a_file_system_in_the_place_of_the_command_is_shown_with_its_option(run)
     assert "is given by -m" not in run("run", "--", "no-such-command").stderr
 
 
+@pytest.mark.parametrize("line", ["ls -l /", "ls|wc"])
+def test_a_line_that_only_a_shell_could_run_is_shown_to_it(run, memory, line):
+    done = run("run", *memory[1], "--", line)
+    assert done.returncode == 127 and f"-- sh -c '{line}'" in done.stderr
+    assert "sh -c" not in run("run", *memory[1], "--", "no-such-command", "a|b").stderr
+
+
 def test_a_run_without_a_mount_says_so(run):
     done = run("run", *shell("echo ran"))
     assert (done.returncode, done.stdout) == (0, "ran\n")
