@@ -96,7 +96,8 @@ static int report(const struct arguments *a, int error, const char *message)
         sendmsg(a->control, &header, MSG_NOSIGNAL);
         return 1;
     }
-    fprintf(stderr, "directfuse-server: %s: %s\n", strerror(-error), message);
+    /* What a file system says itself is EIO to who starts it, and nothing to who reads it. */
+    fprintf(stderr, "directfuse-server: %s\n", *message ? message : strerror(-error));
     return -error;
 }
 

@@ -134,6 +134,13 @@ def test_a_limit_that_leaves_a_server_no_memory_is_named(call, tmp_path, limit, 
     assert "may have 400000 KiB " in done.stderr and done.stderr.endswith(f"{remedy})\n")
 
 
+@pytest.mark.parametrize("options", [[], ["--background"]])
+def test_what_a_file_system_says_stands_without_an_errno(call, options):
+    done = call("serve", "memfs", "--name=mine", *options)
+    assert done.returncode == 1 and "memfs: no mountpoint given" in done.stderr
+    assert "Input/output error" not in done.stderr
+
+
 def test_a_name_with_its_sign_is_refused(call, tmp_path):
     """One that joined it by @mine would look for another."""
     done = call("serve", f"memfs {tmp_path}/mnt", "--name=@mine", "--background")
