@@ -154,9 +154,9 @@ def test_children_go_on_when_their_parent_is_gone(plain, inside, compiled):
     assert inside(compiled("outlives"), "2").seen() == wanted.seen()
 
 
-#: Of twenty children that are killed at once some have not said yet that they are born.
-_KILLED_AT_BIRTH = """
-import fcntl, os, signal, time
+#: What the scripts of what was killed begin with.
+_IS_FREE = """
+import fcntl, os, random, signal, time
 def is_free():
     with open("f") as f:
         try:
@@ -164,6 +164,15 @@ def is_free():
         except BlockingIOError:
             return False
     return True
+def is_free_within(seconds):
+    until = time.monotonic() + seconds
+    while not is_free() and time.monotonic() < until:
+        time.sleep(.001)
+    return is_free()
+"""
+
+#: Of twenty children that are killed at once some have not said yet that they are born.
+_KILLED_AT_BIRTH = """
 for round in range(20):
     with open("f", "w") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -175,17 +184,40 @@ for round in range(20):
             os.waitpid(child, 0)
         else:
             os.waitid(os.P_PID, child, os.WEXITED)
-    until = time.monotonic() + 3
-    while not is_free() and time.monotonic() < until:
-        time.sleep(.01)
-    assert is_free(), round
+    assert is_free_within(3), round
+"""
+
+#: What is killed is mostly about to make a child, which is never made.
+_KILLED_AT_A_FORK = """
+def forks():
+    file = os.open("f", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    while True:
+        if os.fork() == 0:
+            os._exit(0)
+        os.wait()
+choose = random.Random(1)
+os.close(os.open("f", os.O_RDWR | os.O_CREAT))
+for round in range(30):
+    child = os.fork()
+    if child == 0:
+        forks()
+    while is_free():
+        pass
+    time.sleep(choose.random() / 100)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert is_free_within(2), round
 """
 
 
-def test_what_a_child_had_that_was_killed_at_its_birth_is_closed(mounted, tmp_path):
+@pytest.mark.parametrize("script", [_KILLED_AT_BIRTH, _KILLED_AT_A_FORK], ids=["birth", "fork"])
+def test_what_was_killed_at_a_birth_has_nothing_open(mounted, tmp_path, script):
+    """The child, or its parent before it is made. The file system has the lock, until the server
+    closes the file."""
     (tmp_path / "source").mkdir()
     mounted.file_system = f"passthrough {tmp_path / 'source'}"
-    assert mounted(sys.executable, "-S", "-c", _KILLED_AT_BIRTH).seen() == (0, b"", b"")
+    assert mounted(sys.executable, "-S", "-c", _IS_FREE + script).seen() == (0, b"", b"")
 
 
 #: The kernel ends a child's socket, which is at a high number, before a lock that it has inherited.
@@ -263,47 +295,3 @@ def test_a_lock_that_a_child_got_beside_a_close_is_of_no_other_file(plain, mount
     wanted = plain(*command)
     assert wanted.seen() == (0, b"0\n", b"")
     assert mounted(*command).seen() == wanted.seen()
-
-
-#: What is killed is mostly about to make a child, which is never made.
-_KILLED_AT_A_FORK = """
-import fcntl, os, random, signal, time
-def forks():
-    file = os.open("f", os.O_RDWR | os.O_CREAT)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    while True:
-        if os.fork() == 0:
-            os._exit(0)
-        os.wait()
-def is_free():
-    file = os.open("f", os.O_RDWR)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(file)
-    return True
-choose = random.Random(1)
-os.close(os.open("f", os.O_RDWR | os.O_CREAT))
-for round in range(30):
-    child = os.fork()
-    if child == 0:
-        forks()
-    while is_free():
-        pass
-    time.sleep(choose.random() / 100)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    until = time.monotonic() + 2
-    while not is_free() and time.monotonic() < until:
-        time.sleep(.001)
-    assert is_free(), round
-"""
-
-
-def test_what_has_a_child_that_was_never_made_is_closed_with_its_parent(mounted, tmp_path):
-    """The file system has the lock, until the server closes the file."""
-    (tmp_path / "source").mkdir()
-    mounted.file_system = f"passthrough {tmp_path / 'source'}"
-    assert mounted(sys.executable, "-S", "-c", _KILLED_AT_A_FORK).seen() == (0, b"", b"")
