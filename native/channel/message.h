@@ -176,6 +176,8 @@ union df_arguments {
     } keep;
     struct {
         bool keeps; /* nobody will be it: it has the files while they are on their way to others */
+        uint64_t socket; /* inode of the client's own, which its child has until it is born; 0: not
+                            known */
     } fork;
     struct {
         uint32_t client;

@@ -3,6 +3,7 @@
  * it unmounts. Freestanding.
  */
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "channel/sys.h"
 #include "channel/trip_send.h"
@@ -79,22 +80,27 @@ int df_trip_nothing(struct df_trip *trip)
     return error < 0 ? error : (int)df_letter_send_and_finish(&l);
 }
 
-static int64_t send_fork(struct df_trip *trip, bool keeps)
+static int64_t send_fork(struct df_trip *trip, bool keeps, uint64_t socket)
 {
     int64_t patience = patience_with_server(trip);
 
     return DF_TRIP_SEND(df_letter_begin_within(&l, trip, DF_MESSAGE_FORK, patience), fork,
-                        .keeps = keeps);
+                        .keeps = keeps, .socket = socket);
 }
 
+/* By its number the server finds out whether a child that is late may still come. Its descriptor
+ * would not do: it may move before the server looks. */
 int64_t df_trip_fork(struct df_trip *trip)
 {
-    return send_fork(trip, false);
+    struct stat own;
+    bool known = df_sys3(SYS_fstat, trip->link->control, (long)&own, 0) == 0;
+
+    return send_fork(trip, false, known ? own.st_ino : 0);
 }
 
 int64_t df_trip_leave(struct df_trip *trip)
 {
-    return send_fork(trip, true);
+    return send_fork(trip, true, 0);
 }
 
 int df_trip_unfork(struct df_trip *trip, uint32_t client)

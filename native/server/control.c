@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "server/control_private.h"
 #include "server/output.h"
+#include "server/unborn.h"
 
 #define EVENTS  16                   /* taken at a time */
 #define LOOK_MS 1000                 /* between two looks for children that were never born */
@@ -69,10 +70,15 @@ static void take_event(struct df_control *c, void *data)
 
 static void bury_unborn(struct df_control *c)
 {
+    struct df_files *files = &c->server->files;
+    uint64_t socket;
     uint32_t client;
 
-    while ((client = df_files_client_overdue(&c->server->files, df_clock())))
-        df_execute_bury(c->server, client);
+    while ((client = df_files_client_overdue(files, df_clock(), &socket)))
+        if (df_unborn_may_live(socket))
+            df_files_client_await(files, client);
+        else
+            df_execute_bury(c->server, client);
 }
 
 static bool is_over(const struct df_control *c)

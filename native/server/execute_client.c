@@ -58,8 +58,11 @@ int64_t df_execute_keep_files(struct df_work *w)
 
 int64_t df_execute_fork(struct df_work *w)
 {
-    uint32_t child = df_files_client_fork(&w->server->files, w->client, &w->slot->entered,
-                                          w->message.args.fork.keeps);
+    struct df_files *files = &w->server->files;
+    _Atomic uint64_t *announced = &w->slot->entered;
+    uint32_t child = w->message.args.fork.keeps ? df_files_client_leave(files, w->client, announced)
+                                                : df_files_client_fork(files, w->client, announced,
+                                                                       w->message.args.fork.socket);
 
     return child ? (int64_t)child : -EAGAIN;
 }

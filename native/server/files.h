@@ -31,6 +31,7 @@ struct df_thread;
 struct df_ledger {
     struct {
         uint32_t id, parent, generation; /* as in df_client */
+        uint64_t socket;
     } clients[DF_CLIENT_MAX];
     struct {
         uint32_t generation;
@@ -49,6 +50,7 @@ struct df_client {
     uint32_t id;      /* generation << 12 | index; 0: free */
     uint32_t parent;  /* of one that has not been born yet, itself if it has none; 0: it has */
     int64_t expected; /* ns, CLOCK_MONOTONIC: when it must be born at the latest */
+    uint64_t socket;  /* by which it is to say so (unborn.h); 0: by none */
     uint32_t generation;
     bool nobody;     /* offered, and not yet taken; or keeps files that are on their way */
     uint32_t count;  /* files it has */
@@ -119,11 +121,15 @@ uint32_t df_files_client_new(struct df_files *files);
 uint32_t df_files_client_offer(struct df_files *files);
 
 /* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
- * it before the ledger says that it waits to be born, as in df_files_add(). `keeps`: there is no
- * child; it has the files of which descriptors were sent, if any, and ends when a child would have
- * come too late. */
+ * it before the ledger says that it waits to be born, as in df_files_add(). socket: the parent's
+ * (unborn.h), or 0. */
 uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
-                              bool keeps);
+                              uint64_t socket);
+
+/* The same for no child: it has the files of which descriptors were sent, if any, and ends when a
+ * child would have come too late. */
+uint32_t df_files_client_leave(struct df_files *files, uint32_t parent,
+                               _Atomic uint64_t *announced);
 
 /* It has been born. False: it came too late, and is none. */
 bool df_files_client_born(struct df_files *files, uint32_t id);
@@ -142,8 +148,12 @@ bool df_files_client_is_new(struct df_files *files, uint32_t id);
 /* The id of the client that comes after that of `id` (0: of the first); 0: there is none. */
 uint32_t df_files_client_next(struct df_files *files, uint32_t id);
 
-/* An unborn client that was not born in time, or 0. */
-uint32_t df_files_client_overdue(struct df_files *files, int64_t now);
+/* An unborn client that was not born in time, and in *socket by which it was to say so (0: by none,
+ * or that one has ended); or 0. */
+uint32_t df_files_client_overdue(struct df_files *files, int64_t now, uint64_t *socket);
+
+/* It may still be born: it has as long again. */
+void df_files_client_await(struct df_files *files, uint32_t id);
 
 uint32_t df_files_client_count(struct df_files *files);
 

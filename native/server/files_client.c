@@ -44,6 +44,7 @@ static void write_down(struct df_files *files, const struct df_client *client)
 
     ledger->clients[i].generation = client->generation;
     ledger->clients[i].parent = client->parent;
+    ledger->clients[i].socket = client->socket;
     atomic_signal_fence(memory_order_seq_cst); /* the id last: with it, it is one */
     ledger->clients[i].id = client->id;
 }
@@ -61,6 +62,7 @@ static struct df_client *add_client(struct df_files *files)
         client->generation = client->generation % (generations - 1) + 1;
         client->id = client->generation * DF_CLIENT_MAX + i;
         client->parent = 0;
+        client->socket = 0;
         client->count = 0;
         client->nobody = false;
         files->client_count++;
@@ -159,7 +161,7 @@ static void copy_set(struct df_files *files, const struct df_client *from, struc
 
 /* Under the lock. */
 static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
-                            bool keeps)
+                            bool keeps, uint64_t socket)
 {
     struct df_client *from = df_files_client_find(files, parent);
     struct df_client *to = from ? add_client(files) : NULL;
@@ -170,6 +172,7 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uin
     copy_set(files, from, to, keeps);
     to->parent = parent;
     to->expected = df_clock() + BIRTH_NS;
+    to->socket = socket;
     if (keeps) {
         to->nobody = true;
         files->client_count--;
@@ -183,12 +186,22 @@ static uint32_t fork_client(struct df_files *files, uint32_t parent, _Atomic uin
 }
 
 uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
-                              bool keeps)
+                              uint64_t socket)
 {
     uint32_t id;
 
     pthread_mutex_lock(&files->lock);
-    id = fork_client(files, parent, announced, keeps);
+    id = fork_client(files, parent, announced, false, socket);
+    pthread_mutex_unlock(&files->lock);
+    return id;
+}
+
+uint32_t df_files_client_leave(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced)
+{
+    uint32_t id;
+
+    pthread_mutex_lock(&files->lock);
+    id = fork_client(files, parent, announced, true, 0);
     pthread_mutex_unlock(&files->lock);
     return id;
 }
@@ -224,6 +237,8 @@ static void give_up_children(struct df_files *files, uint32_t parent)
         if (client->id == 0 || client->parent != parent || client->expected <= limit)
             continue;
         client->expected = client->nobody || strays ? limit : 0;
+        client->socket = 0;
+        write_down(files, client);
     }
 }
 
@@ -286,7 +301,7 @@ uint32_t df_files_client_next(struct df_files *files, uint32_t id)
     return next;
 }
 
-uint32_t df_files_client_overdue(struct df_files *files, int64_t time)
+uint32_t df_files_client_overdue(struct df_files *files, int64_t time, uint64_t *socket)
 {
     uint32_t id = 0;
 
@@ -294,11 +309,24 @@ uint32_t df_files_client_overdue(struct df_files *files, int64_t time)
     for (uint32_t i = 0; i < DF_CLIENT_MAX && id == 0; i++) {
         struct df_client *client = &files->clients[i];
 
-        if (client->id != 0 && client->parent != 0 && client->expected < time)
+        if (client->id != 0 && client->parent != 0 && client->expected < time) {
             id = client->id;
+            *socket = client->socket;
+        }
     }
     pthread_mutex_unlock(&files->lock);
     return id;
+}
+
+void df_files_client_await(struct df_files *files, uint32_t id)
+{
+    struct df_client *client;
+
+    pthread_mutex_lock(&files->lock);
+    client = df_files_client_find(files, id);
+    if (client)
+        client->expected = df_clock() + BIRTH_NS;
+    pthread_mutex_unlock(&files->lock);
 }
 
 uint32_t df_files_client_count(struct df_files *files)
@@ -338,6 +366,7 @@ void df_files_client_take(struct df_files *files, uint32_t place)
     client->generation = ledger->clients[place].generation;
     client->id = ledger->clients[place].id;
     client->parent = ledger->clients[place].parent;
+    client->socket = ledger->clients[place].socket;
     client->expected = df_clock() + BIRTH_NS;
     if (client->id == 0) {
         if (client->generation != 0)

@@ -146,7 +146,7 @@ static void a_child_that_nobody_knows_of_has_no_file(void **state)
     struct df_slot *slot = slot_of(rig, DF_SLOT_RUNNING, DF_MESSAGE_FORK);
     struct df_last_file last;
 
-    assert_int_not_equal(df_files_client_fork(rig->files, rig->client, &slot->entered, false), 0);
+    assert_int_not_equal(df_files_client_fork(rig->files, rig->client, &slot->entered, 0), 0);
     atomic_store(&slot->died, 1);
     die(rig, SIGSEGV);
     assert_int_equal(state_of(slot), DF_SLOT_SUBMITTED); /* no plugin's crash is this call's */
@@ -212,7 +212,7 @@ static void a_child_that_was_not_made_is_forgotten(void **state)
     struct df_slot *other = &df_segment_slots(rig->own.segment)[9];
 
     slot->message.args.unfork.client =
-        df_files_client_fork(rig->files, rig->client, &other->entered, false);
+        df_files_client_fork(rig->files, rig->client, &other->entered, 0);
     die(rig, DF_END_NONE);
     assert_int_equal(df_files_client_count(rig->files), 1);
     assert_int_equal(state_of(slot), DF_SLOT_DONE);
@@ -313,7 +313,7 @@ static void who_only_keeps_files_is_not_counted(void **state)
     uint32_t keeper;
 
     send(rig, handle);
-    keeper = df_files_client_fork(rig->files, rig->client, &announced, true);
+    keeper = df_files_client_leave(rig->files, rig->client, &announced);
     assert_int_not_equal(keeper, 0);
     assert_int_equal(df_files_client_count(rig->files), 1);
     assert_true(df_files_client_gone(rig->files, rig->client, &had));
@@ -332,9 +332,9 @@ static void only_files_that_were_sent_are_kept(void **state)
     uint64_t sent = add_before(rig), other = add_before(rig), *had;
     uint32_t keeper;
 
-    assert_int_equal(df_files_client_fork(rig->files, rig->client, &announced, true), 0);
+    assert_int_equal(df_files_client_leave(rig->files, rig->client, &announced), 0);
     send(rig, sent);
-    keeper = df_files_client_fork(rig->files, rig->client, &announced, true);
+    keeper = df_files_client_leave(rig->files, rig->client, &announced);
     assert_int_not_equal(keeper, 0);
     assert_true(df_files_client_gone(rig->files, keeper, &had));
     assert_int_equal(had[df_handle_index(sent) / 64], UINT64_C(1) << df_handle_index(sent) % 64);
