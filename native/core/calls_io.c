@@ -73,6 +73,18 @@ static int check_vector(const struct iovec *iov, int iovcnt, struct vector *v)
     return 0;
 }
 
+/* The kernel's vfs_readv(): the vector is looked at first, and where it has room for no bytes at
+ * all, none are asked of a directory either. */
+static int check_read_vector(const struct df_use *use, const struct iovec *iov, int iovcnt,
+                             struct vector *v)
+{
+    int ret = df_use_readable(use) ? check_vector(iov, iovcnt, v) : -EBADF;
+
+    if (ret == 0 && DF_UNLIKELY(use->file->kind == DF_KIND_DIRECTORY) && v->size > 0)
+        return -EISDIR;
+    return ret;
+}
+
 static size_t sum_of(const struct vector *v)
 {
     size_t sum = 0;
@@ -162,8 +174,8 @@ ssize_t df_call_preadv(int fd, const struct iovec *iov, int iovcnt, off_t offset
 
     if (ret < 0)
         return ret;
-    if ((ret = check_positioned(&use)) == 0 && (ret = check_readable(&use)) == 0 &&
-        (ret = check_vector(iov, iovcnt, &v)) == 0)
+    if ((ret = check_positioned(&use)) == 0 &&
+        (ret = check_read_vector(&use, iov, iovcnt, &v)) == 0)
         ret = read_at(&use, &v, offset);
     return df_use_end(&use, ret);
 }
@@ -176,7 +188,7 @@ ssize_t df_call_readv(int fd, const struct iovec *iov, int iovcnt)
 
     if (ret < 0)
         return ret;
-    if ((ret = check_readable(&use)) == 0 && (ret = check_vector(iov, iovcnt, &v)) == 0)
+    if ((ret = check_read_vector(&use, iov, iovcnt, &v)) == 0)
         ret = read_on(&use, &v);
     return df_use_end(&use, ret);
 }
@@ -184,10 +196,15 @@ ssize_t df_call_readv(int fd, const struct iovec *iov, int iovcnt)
 ssize_t df_call_read(int fd, void *buf, size_t size)
 {
     struct iovec iov = {buf, size};
+    struct vector v;
+    struct df_use use;
+    ssize_t ret = df_use_begin(&use, fd);
 
-    if (!df_fd_ours(fd))
-        return DF_NOT_OURS;
-    return df_call_readv(fd, &iov, 1);
+    if (ret < 0)
+        return ret;
+    if ((ret = check_readable(&use)) == 0 && (ret = check_vector(&iov, 1, &v)) == 0)
+        ret = read_on(&use, &v);
+    return df_use_end(&use, ret);
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */

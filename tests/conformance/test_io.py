@@ -224,6 +224,21 @@ def test_vectors_may_be_empty(fs):
     assert fs.os.pwritev(fd, [], 0) == 0
 
 
+@pytest.mark.parametrize("buffers", [[], [b""], [b"", b""]])
+def test_a_vector_without_room_asks_a_directory_for_nothing(fs, buffers):
+    fd = fs.open(fs.root, os.O_RDONLY | os.O_DIRECTORY)
+    assert fs.os.readv(fd, [bytearray(buffer) for buffer in buffers]) == 0
+    assert fs.os.preadv(fd, [bytearray(buffer) for buffer in buffers], 0) == 0
+    with fails(errno.EISDIR):
+        fs.os.readv(fd, [bytearray(1)])
+    with fails(errno.EISDIR):
+        fs.os.preadv(fd, [bytearray(), bytearray(1)], 0)
+    with fails(errno.EISDIR):
+        fs.os.read(fd, 0)
+    with fails(errno.EINVAL):
+        fs.os.readv(fd, [bytearray(1)] * 1025)
+
+
 def test_a_thousand_buffers_in_one_call(fs):
     path = fs.path("f")
     fd = fs.open(path, os.O_CREAT | os.O_RDWR)
