@@ -55,6 +55,8 @@ static int set_flags(struct df_use *use, int flags)
 
     if (ret < 0)
         return ret;
+    if (flags & O_DIRECT && use->file->kind == DF_KIND_DIRECTORY) /* as at open(2) */
+        return -EINVAL;
     while (!atomic_compare_exchange_weak(&use->file->flags, &old,
                                          (old & ~SETTABLE) | (flags & SETTABLE)))
         ;

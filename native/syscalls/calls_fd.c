@@ -187,6 +187,8 @@ static long set_flags(struct dfi_files *files, int fd, struct df_ofd *ofd, int f
 
     if (ret < 0)
         return ret;
+    if (flags & O_DIRECT && ofd->kind == DF_KIND_DIRECTORY) /* as at open(2) */
+        return -EINVAL;
     while (!atomic_compare_exchange_weak(
         &ofd->flags, &old, (old & ~(uint32_t)SETTABLE) | ((uint32_t)flags & SETTABLE)))
         ;

@@ -95,6 +95,14 @@ def test_setfl_turns_append_on_and_off(fs):
     assert fs.data(path) == b"Abcd"
 
 
+def test_setfl_makes_no_directory_direct(fs):
+    fd = fs.open(fs.root, os.O_RDONLY | os.O_DIRECTORY)
+    before = fs.os.fcntl(fd, fcntl.F_GETFL)
+    with fails(errno.EINVAL):
+        fs.os.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT | os.O_APPEND)
+    assert fs.os.fcntl(fd, fcntl.F_GETFL) == before
+
+
 def test_setfl_leaves_the_access_mode(fs):
     fd = fs.open(fs.make("f"))
     fs.os.fcntl(fd, fcntl.F_SETFL, os.O_RDWR)
