@@ -291,7 +291,7 @@ static ssize_t chmod_there(struct df_way *way, const struct df_setattr *set, int
     struct stat st;
     ssize_t ret;
 
-    if (flags & AT_SYMLINK_NOFOLLOW) {
+    if (flags & (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) { /* or it may be open: O_PATH */
         ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);
         ret = df_call_result(&way->call, ret);
         if (ret < 0)

@@ -81,6 +81,7 @@ def directories():
         "path": os.open(".", os.O_PATH),
         "file": os.open("file", os.O_RDONLY),
         "-1": -1,
+        "link": os.open("loop", os.O_PATH | os.O_NOFOLLOW),
     }
 
 
