@@ -12,6 +12,15 @@
 #include "syscalls/root.h"
 #include "syscalls/way.h"
 
+#define NR_OPEN_TREE_ATTR 467 /* which headers of Linux before 6.17 do not have */
+#define NR_FILE_GETATTR   468
+#define NR_FILE_SETATTR   469
+#ifndef FSPICK_EMPTY_PATH /* nor those of libc before 2.36: */
+#define FSPICK_EMPTY_PATH       0x08
+#define MOVE_MOUNT_F_EMPTY_PATH 0x04
+#define MOVE_MOUNT_T_EMPTY_PATH 0x40
+#endif
+
 static bool any_descriptor(const struct dfi_frame *frame)
 {
     const char *letters = dfi_calls[frame->nr].arguments;
@@ -22,13 +31,36 @@ static bool any_descriptor(const struct dfi_frame *frame)
     return false;
 }
 
+/* Whether an empty path is the directory itself: each call has the flag in a place of its own. */
+static bool takes_empty(const struct dfi_frame *frame, const struct dfi_leg *leg)
+{
+    const unsigned long *a = frame->args;
+
+    switch (frame->nr) {
+    case __NR_name_to_handle_at:
+    case NR_FILE_GETATTR:
+    case NR_FILE_SETATTR:
+        return a[4] & AT_EMPTY_PATH;
+    case __NR_open_tree:
+    case NR_OPEN_TREE_ATTR:
+    case __NR_mount_setattr:
+        return a[2] & AT_EMPTY_PATH;
+    case __NR_fspick:
+        return a[2] & FSPICK_EMPTY_PATH;
+    case __NR_move_mount:
+        return a[4] & (leg->at == 0 ? MOVE_MOUNT_F_EMPTY_PATH : MOVE_MOUNT_T_EMPTY_PATH);
+    default:
+        return false;
+    }
+}
+
 /* Calls that take a directory have flags that say whether a final link is followed, each its own:
  * those that are refused do not look. The others follow it. */
-static int link_flags(const struct dfi_frame *frame, const struct dfi_leg *leg)
+static int path_flags(const struct dfi_frame *frame, const struct dfi_leg *leg)
 {
     bool stays = leg->at >= 0 || (frame->nr == __NR_umount2 && frame->args[1] & UMOUNT_NOFOLLOW);
 
-    return stays ? AT_SYMLINK_NOFOLLOW : 0;
+    return (stays ? AT_SYMLINK_NOFOLLOW : 0) | (takes_empty(frame, leg) ? AT_EMPTY_PATH : 0);
 }
 
 /* 1: it leads to what is in a mount; or the error if there is nothing. 0: a path that cannot be
@@ -43,7 +75,7 @@ static int leads_to_ours(const struct dfi_frame *frame, struct dfi_leg *leg)
         return 1;
     if (!leg->path || (leg->path[0] == '\0' && leg->dirfd < DF_FD_BASE))
         return 0;
-    ret = df_call_faccessat(leg->dirfd, leg->path, F_OK, link_flags(frame, leg));
+    ret = df_call_faccessat(leg->dirfd, leg->path, F_OK, path_flags(frame, leg));
     if (ret != DF_NOT_OURS)
         return ret < 0 ? ret : 1;
     if (!(left = df_left_path(0)))

@@ -1,0 +1,37 @@
+"""Calls that few programs make: as in a plain directory, or refused as the table of calls says."""
+
+import errno
+import os
+import sys
+
+
+def test_an_empty_path_is_the_descriptor_where_a_call_is_refused_too(mounted):
+    """With the flag that says so; systemd asks so whether a directory is a mountpoint."""
+    script = """if True:
+        import ctypes, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        here, room = os.open(".", os.O_PATH), ctypes.create_string_buffer(256)
+        for number, flags, *words in (
+            (303, 0x1000, room, room, 0x1000),  # name_to_handle_at
+            (428, 0x1000, 0x1000),  # open_tree
+            (442, 0x1000, 0x1000, room, 32),  # mount_setattr
+            (433, 8, 8),  # fspick
+            (429, 4, -100, b"/", 4),  # move_mount
+            (468, 0x1000, room, 24, 0x1000),  # file_getattr
+        ):
+            for flag in flags, 0:
+                words = [flag if word == flags else word for word in words]
+                ctypes.set_errno(0)
+                libc.syscall(number, here, b"", *words)
+                print(number, flag != 0, os.strerror(ctypes.get_errno()))
+        libc.syscall(429, -100, b"/", here, b"", 0x40)
+        print(os.strerror(ctypes.get_errno()))
+    """
+    numbers = {303: "EOPNOTSUPP", 428: "EINVAL", 442: "EINVAL", 433: "EINVAL", 429: "EINVAL"}
+    wanted = []
+    for number, name in (numbers | {468: "EOPNOTSUPP"}).items():
+        said = os.strerror(getattr(errno, name))
+        wanted += [f"{number} True {said}", f"{number} False {os.strerror(errno.ENOENT)}"]
+    found = mounted(sys.executable, "-S", "-c", script)
+    assert found.out.decode().splitlines() == [*wanted, os.strerror(errno.EINVAL)]
+    assert (found.status, found.err) == (0, b"")
