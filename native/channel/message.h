@@ -130,7 +130,8 @@ union df_arguments {
     struct {
         uint64_t size;
         int64_t offset;
-        int32_t flags; /* O_APPEND or 0, as the caller's file has it at this moment */
+        int32_t flags;   /* the file's, as the caller has them at this moment */
+        uint8_t placing; /* enum df_placing */
     } write;
     struct {
         uint64_t count; /* of struct df_message_extent, at the start of the payload */

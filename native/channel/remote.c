@@ -224,7 +224,7 @@ static ssize_t remote_write(FS, FILE_, const struct iovec *iov, int iovcnt, off_
 {
     int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
 
-    TRIP(df_trip_write(&trip, handle_of(file), flags, iov, iovcnt, offset));
+    TRIP(df_trip_write(&trip, handle_of(file), flags, call->placing, iov, iovcnt, offset));
 }
 
 static int batch_run(struct df_trip *trip, struct df_extent *extents, size_t count)

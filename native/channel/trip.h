@@ -119,9 +119,10 @@ typedef ssize_t df_trip_user(void *with, const void *bytes, size_t size);
 ssize_t df_trip_read_use(struct df_trip *trip, const struct df_trip_early *early, df_trip_user *use,
                          void *with);
 
-/* flags: the file's status flags at this moment; O_APPEND is what counts. */
-ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const struct iovec *iov,
-                      int iovcnt, off_t *offset);
+/* flags: the file's status flags at this moment. */
+ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, enum df_placing placing,
+                      const struct iovec *iov, int iovcnt, off_t *offset);
+
 /* One read of a batch. */
 struct df_trip_extent {
     uint64_t file;

@@ -342,14 +342,21 @@ ssize_t df_trip_read_take(struct df_trip *trip, const struct df_trip_early *earl
 
 /* ---- write ----------------------------------------------------------------------------------- */
 
+/* The file that is written to, its flags and where in it. */
+struct writer {
+    uint64_t file;
+    int flags;
+    enum df_placing placing;
+    off_t at;
+};
+
 /* *size: how many bytes were sent, at most as many as read_piece() would. */
-static ssize_t write_piece(struct df_trip *trip, uint64_t file, int flags, struct cursor *c,
-                           size_t *size, off_t *offset)
+static ssize_t write_piece(struct df_trip *trip, struct writer *w, struct cursor *c, size_t *size)
 {
     struct df_letter l;
     int64_t result;
     size_t room;
-    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_write, file);
+    int error = df_letter_begin_file(&l, trip, DF_MESSAGE_write, w->file);
 
     if (error < 0)
         return error;
@@ -358,33 +365,34 @@ static ssize_t write_piece(struct df_trip *trip, uint64_t file, int flags, struc
     if (*size == 0 && room > 0)
         return df_letter_finish(&l, -EFAULT);
     l.message->args.write.size = *size;
-    l.message->args.write.offset = *offset;
-    l.message->args.write.flags = flags;
+    l.message->args.write.offset = w->at;
+    l.message->args.write.flags = w->flags;
+    l.message->args.write.placing = (uint8_t)w->placing;
     result = df_letter_send(&l, &error);
     if (error < 0)
         return error;
-    *offset = l.message->out.offset;
+    w->at = l.message->out.offset;
     return df_letter_finish(&l, result);
 }
 
-ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, const struct iovec *iov,
-                      int iovcnt, off_t *offset)
+ssize_t df_trip_write(struct df_trip *trip, uint64_t file, int flags, enum df_placing placing,
+                      const struct iovec *iov, int iovcnt, off_t *offset)
 {
+    struct writer w = {file, flags, placing, *offset};
     struct cursor c = {iov, iovcnt, 0};
     size_t left = left_in(&c);
-    off_t at = *offset;
     ssize_t done = 0;
 
     do {
         size_t size = left < DF_PAYLOAD_SIZE ? left : DF_PAYLOAD_SIZE;
-        ssize_t ret = write_piece(trip, file, flags, &c, &size, &at);
+        ssize_t ret = write_piece(trip, &w, &c, &size);
 
         if (ret < 0)
             return done > 0 ? done : ret;
         if (done == 0)
-            *offset = at;
+            *offset = w.at;
         done += ret;
-        at += ret;
+        w.at += ret;
         left -= size;
         if ((size_t)ret < size)
             break;

@@ -4,6 +4,7 @@
 #ifndef DF_CORE_CALL_H
 #define DF_CORE_CALL_H
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
 
@@ -30,6 +31,13 @@ struct df_caller {
     gid_t real_gid;
 };
 
+/* Where a write goes. */
+enum df_placing {
+    DF_PLACED_BY_FLAGS, /* to the end of the file if its flags have O_APPEND, else to its offset */
+    DF_PLACED_LAST,     /* to the end, whatever they say: RWF_APPEND */
+    DF_PLACED_THERE,    /* to its offset: RWF_NOAPPEND, and bytes that were kept */
+};
+
 struct df_call {
     struct df_mount *mount;         /* whose op runs; pinned by the gate */
     struct df_thread *thread;       /* record of the thread that made the call (gate.h) */
@@ -41,9 +49,10 @@ struct df_call {
     _Atomic uint32_t
         state;          /* completion word: 0 running, 1 complete, 2 a thread sleeps; starts at 0 */
     ssize_t result;     /* valid once complete; written before `state` */
-    bool writes_back;   /* write: bytes that were kept, at their offset whatever file->flags says */
+    bool writes_back;   /* write: bytes that were kept */
     bool asks_validity; /* getattr: somebody would repeat the answer to others */
     bool of_content;    /* getattr: size and modification time alone count; a read leaves these */
+    uint8_t placing;    /* write: enum df_placing */
     bool untold;        /* poll, out: the file system cannot tell, of no file, now and later */
     uint64_t valid_ns; /* then: for how long the plugin allows that, also of -ENOENT; 0: not at all;
                           UINT64_MAX: until something changes */
@@ -53,6 +62,14 @@ struct df_call {
                                    at first. NULL: nobody wants to know */
     char leave[PATH_MAX];       /* absolute path to go on with after DF_LEAVE; uninitialised */
 };
+
+/* Whether a write goes to the end of the file, whose flags these are. */
+static inline bool df_call_appends(const struct df_call *call, int flags)
+{
+    if (DF_LIKELY(call->placing == DF_PLACED_BY_FLAGS))
+        return flags & O_APPEND;
+    return call->placing == DF_PLACED_LAST;
+}
 
 /*
  * For a host whose walk leaves the mount: goes on at `target` (absolute) with `rest` (what remains

@@ -34,6 +34,7 @@ static inline void df_call_start(struct df_call *call, struct df_thread *thread,
     call->caller = df_caller_of(thread);
     call->links = call->second_links = 0;
     call->leave_second = call->asks_validity = call->of_content = call->writes_back = false;
+    call->placing = DF_PLACED_BY_FLAGS;
     call->changes = NULL;
     atomic_store_explicit(&call->state, 0, memory_order_relaxed);
 }

@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "core/call.h"
 #include "core/export.h"
 #include "core/ops.h" /* DF_NOT_OURS */
 
@@ -31,6 +32,11 @@ struct statx;   /* sys/stat.h, with _GNU_SOURCE */
 /* open(2) of a link of /proc/<pid>/fd that leads to that file (any, of O_PATH too): a new open file
  * description of the same object, whatever it is called by now. For doors that see /proc. */
 int df_call_open_again(int fd, int flags, mode_t mode);
+
+/* pwritev(2) and writev(2) that say where it goes, as pwritev2(2) does by RWF_APPEND. */
+ssize_t df_call_pwritev_placed(int fd, const struct iovec *iov, int iovcnt, off_t offset,
+                               enum df_placing placing);
+ssize_t df_call_writev_placed(int fd, const struct iovec *iov, int iovcnt, enum df_placing placing);
 
 /* fdopendir(3)'s question, which no file system is asked: 0, or -ENOTDIR, -EBADF, DF_NOT_OURS. */
 DF_PRIVATE_EXPORT int df_call_is_directory(int fd);

@@ -216,7 +216,7 @@ static ssize_t write_start(struct df_use *use, off_t *offset)
     struct stat st;
     ssize_t ret;
 
-    if (!(df_use_flags(use) & O_APPEND))
+    if (!df_call_appends(&use->call, df_use_flags(use)))
         return 0;
     ret = df_call_result(&use->call, use->fs->ops->getattr(use->fs, &use->call, &where, &st));
     if (ret == 0)
@@ -289,7 +289,8 @@ static ssize_t write_on(struct df_use *use, struct vector *v)
     return ret;
 }
 
-ssize_t df_call_pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offset)
+ssize_t df_call_pwritev_placed(int fd, const struct iovec *iov, int iovcnt, off_t offset,
+                               enum df_placing placing)
 {
     struct vector v;
     struct df_use use;
@@ -297,10 +298,16 @@ ssize_t df_call_pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offse
 
     if (DF_UNLIKELY(ret < 0))
         return ret;
+    use.call.placing = (uint8_t)placing;
     if ((ret = check_positioned(&use)) == 0 && (ret = check_writable(&use)) == 0 &&
         (ret = check_vector(iov, iovcnt, &v)) == 0)
         ret = write_at(&use, &v, &offset);
     return df_use_end(&use, ret);
+}
+
+ssize_t df_call_pwritev(int fd, const struct iovec *iov, int iovcnt, off_t offset)
+{
+    return df_call_pwritev_placed(fd, iov, iovcnt, offset, DF_PLACED_BY_FLAGS);
 }
 
 ssize_t df_call_pwrite(int fd, const void *buf, size_t size, off_t offset)
@@ -312,7 +319,7 @@ ssize_t df_call_pwrite(int fd, const void *buf, size_t size, off_t offset)
     return df_call_pwritev(fd, &iov, 1, offset);
 }
 
-ssize_t df_call_writev(int fd, const struct iovec *iov, int iovcnt)
+ssize_t df_call_writev_placed(int fd, const struct iovec *iov, int iovcnt, enum df_placing placing)
 {
     struct vector v;
     struct df_use use;
@@ -320,9 +327,15 @@ ssize_t df_call_writev(int fd, const struct iovec *iov, int iovcnt)
 
     if (ret < 0)
         return ret;
+    use.call.placing = (uint8_t)placing;
     if ((ret = check_writable(&use)) == 0 && (ret = check_vector(iov, iovcnt, &v)) == 0)
         ret = write_on(&use, &v);
     return df_use_end(&use, ret);
+}
+
+ssize_t df_call_writev(int fd, const struct iovec *iov, int iovcnt)
+{
+    return df_call_writev_placed(fd, iov, iovcnt, DF_PLACED_BY_FLAGS);
 }
 
 ssize_t df_call_write(int fd, const void *buf, size_t size)

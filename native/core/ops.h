@@ -238,9 +238,9 @@ struct df_ops {
     ssize_t (*read)(struct df_fs *fs, struct df_call *call, struct df_file *file,
                     const struct iovec *iov, int iovcnt, off_t offset);
 
-    /* Like read. With O_APPEND in file->flags the offset is ignored: the host writes at the size
-     * it has at that moment, atomically against other appends, and stores the offset used in
-     * *offset. Default: EBADF. */
+    /* Like read. Where df_call_appends(), as with O_APPEND in file->flags, the offset is ignored:
+     * the host writes at the size it has at that moment, atomically against other appends, and
+     * stores the offset used in *offset. Default: EBADF. */
     ssize_t (*write)(struct df_fs *fs, struct df_call *call, struct df_file *file,
                      const struct iovec *iov, int iovcnt, off_t *offset);
 

@@ -203,23 +203,23 @@ static DF_FLAT void end_change(struct access *access)
 }
 
 static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
-                                  const struct iovec *iov, int iovcnt, off_t *offset,
-                                  bool writes_back)
+                                  const struct iovec *iov, int iovcnt, off_t *offset)
 {
     struct access access = {.frame = frame, .file = file};
     ssize_t result = strip_privileges(frame, file);
+    bool appends;
 
     if (result == 0)
         result = begin_change(&access);
     if (result)
         return result;
-    if (writes_back) {
-        access.fi.info.writepage = 1;
+    appends = df_call_appends(frame->call, access.fi.info.flags);
+    access.fi.info.writepage = frame->call->writes_back;
+    if (!appends)
         access.fi.info.flags &= ~O_APPEND;
-    }
     if (lost(&access)) {
         result = -ENOENT;
-    } else if (access.fi.info.flags & O_APPEND) {
+    } else if (appends) {
         off_t size = size_now(&access);
         result = size < 0 ? size : 0;
         *offset = size < 0 ? *offset : size;
@@ -239,7 +239,7 @@ ssize_t df_highlevel_write(struct df_fs *fs, struct df_call *call, struct df_fil
     if (!hl->ops.write && !hl->ops.write_buf)
         return -ENOSYS;
     df_frame_enter(&frame, hl, call);
-    ssize_t result = write_file(&frame, file, iov, iovcnt, offset, call->writes_back);
+    ssize_t result = write_file(&frame, file, iov, iovcnt, offset);
     df_frame_leave(&frame);
     return result;
 }

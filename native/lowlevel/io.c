@@ -159,10 +159,9 @@ static ssize_t send_write(struct df_lowlevel *lane, struct df_call *call, struct
     struct fuse_file_info *fi = df_lowlevel_file_info(&info, call, file);
     struct fuse_req req;
 
-    if (call->writes_back) {
-        fi->writepage = 1;
+    fi->writepage = call->writes_back;
+    if (!df_call_appends(call, fi->flags))
         fi->flags &= ~O_APPEND;
-    }
     df_request_begin(&req, lane, call, DF_TAKES_WRITE);
     req.room = size;
     if (lane->ops.write_buf) {
@@ -257,8 +256,8 @@ static ssize_t write_locked(const struct df_target *target, const struct iovec *
 {
     ssize_t result = 0;
 
-    if (!target->call->writes_back &&
-        atomic_load_explicit(&target->file->flags, memory_order_relaxed) & O_APPEND)
+    if (df_call_appends(target->call,
+                        atomic_load_explicit(&target->file->flags, memory_order_relaxed)))
         result = find_end(target, offset);
     if (result == 0)
         result = df_lowlevel_strip(target);

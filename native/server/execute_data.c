@@ -417,6 +417,7 @@ int64_t df_execute_write(struct df_work *w)
     int64_t ret;
 
     take_flags(w->files[0], w->message.args.write.flags);
+    w->call.placing = w->message.args.write.placing;
     ret = CALL(write, w->files[0], &iov, 1, &offset);
     out_of(w)->offset = offset;
     return ret;

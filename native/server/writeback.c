@@ -213,6 +213,7 @@ static void hand_over(struct df_writeback *wb, struct df_thread *thread, struct 
     df_call_start(&call, thread, atomic_load_explicit(&file->mount, memory_order_relaxed));
     call.caller = &wb->self;
     call.writes_back = true;
+    call.placing = DF_PLACED_THERE;
     write_runs(wb, &call, file, inode);
     tell_time(wb, &call, file, inode);
 }

@@ -151,7 +151,7 @@ static bool keep(struct df_writeback *wb, struct df_call *call, struct df_wfile 
 
     if (!may_own(wb, call, wfile, &st))
         return false;
-    if (atomic_load(&wfile->file->flags) & O_APPEND)
+    if (df_call_appends(call, atomic_load(&wfile->file->flags)))
         at = atomic_load(&inode->owned) ? inode->size : st.st_size;
     if (at < 0 || (off_t)iov->iov_len > INT64_MAX - at || !store(wb, inode, at, iov))
         return false;

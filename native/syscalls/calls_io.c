@@ -141,7 +141,8 @@ static long judge_vector(const struct dfi_frame *frame, bool positioned, bool wr
     return ret;
 }
 
-static long run_vector(const struct dfi_frame *frame, int fd, bool positioned, bool write)
+static long run_vector(const struct dfi_frame *frame, int fd, bool positioned, bool write,
+                       enum df_placing placing)
 {
     off_t offset = positioned ? (off_t)frame->args[3] : AT_POSITION;
     int count = (int)frame->args[2];
@@ -151,27 +152,30 @@ static long run_vector(const struct dfi_frame *frame, int fd, bool positioned, b
     if (ret < 0)
         return judge_vector(frame, positioned, write, ret);
     if (positioned)
-        return write ? df_call_pwritev(fd, iov, count, offset)
+        return write ? df_call_pwritev_placed(fd, iov, count, offset, placing)
                      : df_call_preadv(fd, iov, count, offset);
-    return write ? df_call_writev(fd, iov, count) : df_call_readv(fd, iov, count);
+    return write ? df_call_writev_placed(fd, iov, count, placing) : df_call_readv(fd, iov, count);
 }
 
-DFI_BY_FD(readv, run_vector(frame, fd, false, false))
-DFI_BY_FD(writev, run_vector(frame, fd, false, true))
-DFI_BY_FD(preadv, run_vector(frame, fd, true, false))
-DFI_BY_FD(pwritev, run_vector(frame, fd, true, true))
+DFI_BY_FD(readv, run_vector(frame, fd, false, false, DF_PLACED_BY_FLAGS))
+DFI_BY_FD(writev, run_vector(frame, fd, false, true, DF_PLACED_BY_FLAGS))
+DFI_BY_FD(preadv, run_vector(frame, fd, true, false, DF_PLACED_BY_FLAGS))
+DFI_BY_FD(pwritev, run_vector(frame, fd, true, true, DF_PLACED_BY_FLAGS))
 
-#define RWF_KNOWN 0x7 /* RWF_HIPRI, RWF_DSYNC, RWF_SYNC: hints, and what fdatasync does */
-#define RWF_SYNCS 0x6
 #ifndef RWF_NOAPPEND
 #define RWF_NOAPPEND 0x20
 #endif
+#define RWF_WITHOUT_SIGNAL 0x100 /* RWF_NOSIGNAL: of what a file of no mount is, a pipe */
+#define RWF_SYNCS          (RWF_DSYNC | RWF_SYNC) /* what fdatasync does */
+#define RWF_PLACES         (RWF_APPEND | RWF_NOAPPEND)
+#define RWF_KNOWN          (RWF_HIPRI | RWF_SYNCS | RWF_PLACES | RWF_WITHOUT_SIGNAL)
 
-static unsigned flags_known(const struct dfi_frame *frame, bool write)
+/* kiocb_set_rw_flags(): as they are, they are refused. */
+static long judge_flags(unsigned flags)
 {
-    if (!write)
-        return RWF_KNOWN | RWF_NOAPPEND | RWF_APPEND;
-    return flags_of(frame) & O_APPEND ? RWF_KNOWN : RWF_KNOWN | RWF_NOAPPEND;
+    if (flags & ~(unsigned)RWF_KNOWN)
+        return -EOPNOTSUPP;
+    return (flags & RWF_PLACES) == RWF_PLACES ? -EINVAL : 0;
 }
 
 /* Flags are looked at when everything else is right and there is something to do. */
@@ -186,7 +190,7 @@ static long refuse_flags(const struct dfi_frame *frame, bool positioned, bool wr
         if ((ssize_t)iov[i].iov_len < 0)
             ret = -EINVAL;
     }
-    return ret < 0 || !any ? ret : -EOPNOTSUPP;
+    return ret < 0 || !any ? ret : judge_flags((unsigned)frame->args[5]);
 }
 
 static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)
@@ -195,9 +199,12 @@ static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)
     bool positioned = (off_t)frame->args[3] != AT_POSITION;
     long ret;
 
-    if (flags & ~flags_known(frame, write))
+    if (judge_flags(flags) < 0)
         return refuse_flags(frame, positioned, write);
-    ret = run_vector(frame, fd, positioned, write);
+    ret = run_vector(frame, fd, positioned, write,
+                     flags & RWF_APPEND     ? DF_PLACED_LAST
+                     : flags & RWF_NOAPPEND ? DF_PLACED_THERE
+                                            : DF_PLACED_BY_FLAGS);
     if (ret > 0 && write && flags & RWF_SYNCS) {
         int synced = df_call_fdatasync(fd);
 

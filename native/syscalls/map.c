@@ -167,8 +167,10 @@ static bool take_out(struct dfi_files *files, size_t i, uintptr_t start, uintptr
 static long write_range(struct df_trip *trip, uint64_t handle, const char *bytes, size_t size,
                         off_t offset)
 {
+    struct df_ofd *ofd = df_segment_ofd(trip->link->segment, handle);
+    int flags = ofd ? (int)atomic_load(&ofd->flags) : 0;
     struct iovec iov = {(void *)bytes, size};
-    ssize_t ret = df_trip_write(trip, handle, 0, &iov, 1, &offset);
+    ssize_t ret = df_trip_write(trip, handle, flags, DF_PLACED_THERE, &iov, 1, &offset);
 
     return ret < 0 ? ret : 0;
 }

@@ -192,7 +192,8 @@ static ssize_t write_there(struct df_fs *fs, struct df_call *call, struct df_fil
     int flags = atomic_load_explicit(&file->flags, memory_order_relaxed);
     struct df_trip trip = trip_of(fs, call);
 
-    return back(fs, call, &trip, df_trip_write(&trip, handle_of(file), flags, iov, iovcnt, offset));
+    return back(fs, call, &trip,
+                df_trip_write(&trip, handle_of(file), flags, call->placing, iov, iovcnt, offset));
 }
 
 static ssize_t sum_of(const struct iovec *iov, int iovcnt)
@@ -218,7 +219,7 @@ static void take_back(struct df_fs *fs, struct df_call *call, struct df_file *fi
 static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_file *file,
                             const struct iovec *iov, int iovcnt, off_t *offset)
 {
-    bool appends = atomic_load_explicit(&file->flags, memory_order_relaxed) & O_APPEND;
+    bool appends = df_call_appends(call, atomic_load_explicit(&file->flags, memory_order_relaxed));
     ssize_t size = sum_of(iov, iovcnt), ret;
     struct dfi_chunks chunks;
 

@@ -4,6 +4,10 @@ import errno
 import os
 import sys
 
+import pytest
+
+from .conftest import PROGRAMS
+
 
 def test_an_empty_path_is_the_descriptor_where_a_call_is_refused_too(mounted):
     """With the flag that says so; systemd asks so whether a directory is a mountpoint."""
@@ -35,3 +39,15 @@ def test_an_empty_path_is_the_descriptor_where_a_call_is_refused_too(mounted):
     found = mounted(sys.executable, "-S", "-c", script)
     assert found.out.decode().splitlines() == [*wanted, os.strerror(errno.EINVAL)]
     assert (found.status, found.err) == (0, b"")
+
+
+@pytest.mark.parametrize("file_system", ["memfs", "passthrough"])
+def test_a_write_that_says_itself_where_it_goes(plain, mounted, tmp_path, file_system):
+    """pwritev2(2) with RWF_APPEND and RWF_NOAPPEND; see placed.py."""
+    if file_system == "passthrough":
+        (tmp_path / "source").mkdir()
+        mounted.file_system = f"passthrough {tmp_path / 'source'}"
+    command = sys.executable, "-S", str(PROGRAMS / "placed.py")
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()

@@ -141,7 +141,8 @@ static void a_write_tells_where_it_went(void **state)
     struct iovec iov = {(char[]){"what"}, 4};
     off_t offset = 10;
 
-    assert_int_equal(df_trip_write(&rig->trip, 1, O_APPEND, &iov, 1, &offset), 4);
+    assert_int_equal(df_trip_write(&rig->trip, 1, O_APPEND, DF_PLACED_BY_FLAGS, &iov, 1, &offset),
+                     4);
     assert_int_equal(offset, 1010);
 }
 
@@ -165,7 +166,8 @@ static void a_write_brings_all_its_bytes_from_near_and_far(void **state)
         for (size_t i = 0; i < count; i++)
             memset((char *)iov[i].iov_base + 1, (int)(round + i), pieces[i] - 1);
         atomic_store(&rig->own.segment->far, round % 2);
-        assert_int_equal(df_trip_write(&rig->trip, 1, 0, iov, (int)count, &offset), size);
+        assert_int_equal(
+            df_trip_write(&rig->trip, 1, 0, DF_PLACED_BY_FLAGS, iov, (int)count, &offset), size);
         for (size_t i = 0; i < count; at += pieces[i++])
             assert_memory_equal(written + at, iov[i].iov_base, pieces[i]);
     }
