@@ -51,3 +51,14 @@ def test_a_write_that_says_itself_where_it_goes(plain, mounted, tmp_path, file_s
     wanted = plain(*command)
     assert wanted.seen()[::2] == (0, b"")
     assert mounted(*command).seen() == wanted.seen()
+
+
+@pytest.mark.parametrize("how", [["here"], ["nothing"], ["here", "nothing"]], ids=" ".join)
+def test_a_program_that_restricts_itself_uses_its_mounts(plain, mounted, how):
+    """By landlock(7), to the working directory or to what is open; see landlocked.py."""
+    command = sys.executable, "-S", str(PROGRAMS / "landlocked.py"), *how
+    wanted = plain(*command)
+    if wanted.status == 77:
+        pytest.skip("the kernel has no Landlock of Linux 6.2")
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
