@@ -88,6 +88,7 @@ static ssize_t list(struct df_fs *fs, struct df_call *call, const struct df_wher
     return larger_than(r->size, fs->ops->listxattr(fs, call, where, r->out, at_most(r->size)));
 }
 
+/* To the kernel's __vfs_setxattr_noperm() EAGAIN means that nobody has taken it. */
 static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                    const struct request *r)
 {
@@ -95,7 +96,9 @@ static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where
 
     if (ret < 0)
         return ret;
-    return fs->ops->setxattr(fs, call, where, r->name, r->value, r->size, r->flags);
+    ret = fs->ops->setxattr(fs, call, where, r->name, r->value, r->size, r->flags);
+    ret = df_call_result(call, ret);
+    return ret == -EAGAIN ? -EOPNOTSUPP : ret;
 }
 
 static ssize_t drop(struct df_fs *fs, struct df_call *call, const struct df_where *where,

@@ -325,6 +325,22 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
     df_reply_err(req, 0);
 }
 
+static void op_setxattr_again(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                              size_t size, int flags)
+{
+    (void)ino, (void)name, (void)value, (void)size, (void)flags;
+    df_reply_err(req, EAGAIN);
+}
+
+/* __vfs_setxattr_noperm() of the kernel. */
+static void an_attribute_that_nobody_takes_is_not_supported(void **state)
+{
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.setxattr = op_setxattr_again}, 0, 0);
+    fails(df_setxattr(FILE_, "user.a", "", 0, 0), EOPNOTSUPP);
+    lone_unmount();
+}
+
 /* fuse_change_attributes_common() of the kernel leaves it out of the inode. */
 static void a_sticky_bit_is_the_plugins_without_default_permissions(void **state)
 {
@@ -615,6 +631,7 @@ int main(void)
         cmocka_unit_test(flags_of_files_are_ints),
         cmocka_unit_test(flags_are_for_the_owner_and_some_for_root),
         cmocka_unit_test(a_sticky_bit_is_the_plugins_without_default_permissions),
+        cmocka_unit_test(an_attribute_that_nobody_takes_is_not_supported),
         cmocka_unit_test(no_flags_are_set_on_a_read_only_mount),
         cmocka_unit_test(poll_waits_for_a_notification),
         cmocka_unit_test(no_answer_of_poll_is_an_error),
