@@ -176,21 +176,32 @@ int df_highlevel_symlink(struct df_fs *fs, struct df_call *call, const char *tar
     return DF_IN_FRAME(fs, call, symlink_where(&frame, target, where));
 }
 
-/* Whether what is there may have another name: no directory, and not all files of others. */
-static int may_link(struct df_frame *frame, struct df_place *from)
+/* vfs_link() of the kernel: an open file whose last name is gone gets no new one. The name that it
+ * is hidden by is among its links, and none that anybody has given it. */
+static bool is_nameless(const struct df_file *file, const struct df_place *from)
 {
-    int result = S_ISDIR(from->entry.mode) ? -EPERM : 0;
-
-    if (result || frame->caller->capable)
-        return result;
-    result = df_walk_find(frame, from, true);
-    return result ? result : df_permission_link(frame->caller, from->st, frame->hl->check);
+    return df_open_path_is_hidden(df_handle_of(file)->node) && from->st->st_nlink <= 1;
 }
 
-static int link_places(struct df_frame *frame, const struct df_where *where, struct df_place *from)
+/* Whether what is there may have another name: no directory, and not all files of others. */
+static int may_link(struct df_frame *frame, const struct df_where *what, struct df_place *from)
+{
+    bool itself = what->base && what->len == 0, capable = frame->caller->capable;
+    int result = S_ISDIR(from->entry.mode) ? -EPERM : 0;
+
+    if (result || (capable && !itself))
+        return result;
+    result = df_walk_find(frame, from, true);
+    if (result == 0 && !capable)
+        result = df_permission_link(frame->caller, from->st, frame->hl->check);
+    return result == 0 && itself && is_nameless(what->base, from) ? -ENOENT : result;
+}
+
+static int link_places(struct df_frame *frame, const struct df_where *what,
+                       const struct df_where *where, struct df_place *from)
 {
     struct df_highlevel *hl = frame->hl;
-    int allowed = may_link(frame, from);
+    int allowed = may_link(frame, what, from);
     struct new_name new;
 
     df_call_begin_second(frame->call);
@@ -215,7 +226,7 @@ static int link_where(struct df_frame *frame, const struct df_where *from,
 
     int result = df_walk(frame, from, 0, &place, NULL);
     if (result == 0)
-        result = link_places(frame, to, &place);
+        result = link_places(frame, from, to, &place);
     df_walk_end(frame, &place);
     return result;
 }

@@ -30,7 +30,6 @@ DEVIATIONS: list[tuple[str | tuple[str, ...], str, str, str]] = [
     ("*", "passthrough", "test_unlinked.py::test_directory_can_be_removed", HIDDEN),
     ("*", "passthrough", "test_unlinked.py::test_file_replaced_by_rename_goes_on", HIDDEN),
     ("*", "passthrough", "test_unlinked.py::test_several_generations_of_one_name", HIDDEN),
-    ("*", "passthrough", "test_descriptor.py::test_an_open_file_whose_last_name_is_gone_*", HIDDEN),
     (BY_PATHS, "passthrough", "test_unlinked.py::test_removed_directory_can_be_statted", BY_PATH),
     ("kernel", "passthrough", "test_unlinked.py::test_removed_directory_lists_nothing", BY_PATH),
     ("kernel", "passthrough", "test_unlinked.py::test_removed_directory_takes_no_entries", BY_PATH),
