@@ -41,7 +41,14 @@ enum {                               /* df_file.traits: set by the host in open 
        DF_FILE_KEEP = 1 << 4,  /* keep_cache: what was read before this open may be repeated */
        DF_FILE_LISTS = 1 << 5, /* cache_readdir: so may what readdir answers */
        DF_FILE_CHECK = 1 << 6, /* beside DF_FILE_KEEP: if size and modification time are the same */
+       DF_FILE_SHARES = 1 << 7, /* beside DF_FILE_DIRECT: its mappings may be shared all the same */
 };
+
+/* Whether memory that shows the file may be shared: fuse_file_mmap() of the kernel. */
+static inline bool df_file_may_share(uint8_t traits)
+{
+    return (traits & (DF_FILE_DIRECT | DF_FILE_SHARES)) != DF_FILE_DIRECT;
+}
 
 #define DF_FILE_HOST_WORDS 8
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "highlevel/frame.h"
+#include "host/open_traits.h"
 
 /* What this lane can do; writeback caching, where somebody does it. Left out: POSIX ACLs, cached
  * symlinks and explicit invalidation of data, which only a kernel does; who asks for them without
@@ -21,7 +22,7 @@
      FUSE_CAP_SPLICE_READ | FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_IOCTL_DIR | FUSE_CAP_AUTO_INVAL_DATA | \
      FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |                       \
      FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_HANDLE_KILLPRIV |              \
-     FUSE_CAP_NO_OPENDIR_SUPPORT)
+     FUSE_CAP_NO_OPENDIR_SUPPORT | DF_CAP_DIRECT_IO_ALLOW_MMAP)
 
 /* What libfuse wants unless ops->init says otherwise. */
 #define WANTED                                                                                     \

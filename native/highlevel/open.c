@@ -84,7 +84,7 @@ static DF_FLAT int ask(struct df_highlevel *hl, const char *path, bool directory
 static uint8_t traits_of(const struct df_highlevel *hl, const struct fuse_file_info *fi,
                          uint8_t kind)
 {
-    uint8_t traits = df_open_traits(fi);
+    uint8_t traits = df_open_traits(fi, hl->want);
 
     if (hl->config.direct_io)
         traits |= DF_FILE_DIRECT;

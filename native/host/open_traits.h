@@ -9,10 +9,13 @@
 
 enum { DF_OPEN_TRAITS_OF_FILES = DF_FILE_NONSEEKABLE | DF_FILE_NOFLUSH }; /* regular ones alone */
 
-/* Bits of df_file.traits. */
-static inline uint8_t df_open_traits(const struct fuse_file_info *fi)
+/* FUSE_CAP_DIRECT_IO_ALLOW_MMAP of libfuse 3.16. */
+#define DF_CAP_DIRECT_IO_ALLOW_MMAP (1u << 28)
+
+/* Bits of df_file.traits; `want`: what the plugin has chosen of FUSE_CAP_*. */
+static inline uint8_t df_open_traits(const struct fuse_file_info *fi, unsigned want)
 {
-    unsigned traits = 0;
+    unsigned traits = want & DF_CAP_DIRECT_IO_ALLOW_MMAP ? DF_FILE_SHARES : 0;
 
     if (fi->direct_io)
         traits |= DF_FILE_DIRECT;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/open_traits.h"
 #include "lowlevel/private.h"
 
 #define PROTO_MINOR      38 /* the protocol we speak as the kernel's side: Linux 6.2 */
@@ -24,7 +25,7 @@
      FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |                       \
      FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_HANDLE_KILLPRIV |              \
      FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_NO_OPENDIR_SUPPORT | FUSE_CAP_EXPLICIT_INVAL_DATA |        \
-     EXPIRE_ONLY)
+     EXPIRE_ONLY | DF_CAP_DIRECT_IO_ALLOW_MMAP)
 
 #ifdef FUSE_CAP_EXPIRE_ONLY
 #define EXPIRE_ONLY FUSE_CAP_EXPIRE_ONLY
@@ -186,6 +187,7 @@ static void obey(struct df_lowlevel *lane, const struct fuse_conn_info *conn)
     const struct df_session *session = lane->session;
     unsigned want = conn->want;
 
+    lane->want = want;
     lane->dont_mask = want & FUSE_CAP_DONT_MASK;
     lane->atomic_truncate = want & FUSE_CAP_ATOMIC_O_TRUNC;
     lane->handles_killpriv = want & FUSE_CAP_HANDLE_KILLPRIV;

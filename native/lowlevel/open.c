@@ -37,7 +37,7 @@ static uint8_t traits_of(const struct df_lowlevel *lane, const struct fuse_file_
 {
     bool flushes = kind == DF_KIND_REGULAR && !df_lowlevel_lacks(lane, DF_LACKS_FLUSH);
 
-    return df_open_traits(fi) | (asked ? 0 : DF_FILE_KEEP | DF_FILE_LISTS) |
+    return df_open_traits(fi, lane->want) | (asked ? 0 : DF_FILE_KEEP | DF_FILE_LISTS) |
            (flushes ? 0 : DF_FILE_NOFLUSH);
 }
 

@@ -77,6 +77,7 @@ struct df_lowlevel {
     bool atomic_truncate;     /* O_TRUNC goes into OPEN */
     bool handles_killpriv;    /* the plugin clears setuid and setgid bits */
     bool plus, plus_auto;     /* READDIRPLUS, adaptively */
+    uint32_t want;            /* FUSE_CAP_* agreed on */
     bool posix_locks, flock_locks;
     bool ioctl_dir;
     uint32_t max_read; /* bytes */

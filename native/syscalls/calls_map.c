@@ -121,7 +121,9 @@ static long check(const struct request *r, const struct df_ofd *ofd)
         return -EACCES;
     if (ofd->kind != DF_KIND_REGULAR)
         return -ENODEV;
-    return r->flags & MAP_GROWSDOWN ? -EINVAL : 0;
+    if (r->flags & MAP_GROWSDOWN)
+        return -EINVAL;
+    return type == MAP_PRIVATE || df_file_may_share(ofd->traits) ? 0 : -ENODEV;
 }
 
 /* Those of a file that is mapped by others are not the server's. */

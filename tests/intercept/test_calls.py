@@ -2,11 +2,13 @@
 
 import errno
 import os
+import subprocess
 import sys
 
 import pytest
+from building import build, fuse
 
-from .conftest import PROGRAMS
+from .conftest import PROGRAMS, environment
 
 
 def test_an_empty_path_is_the_descriptor_where_a_call_is_refused_too(mounted):
@@ -62,3 +64,40 @@ def test_a_program_that_restricts_itself_uses_its_mounts(plain, mounted, how):
         pytest.skip("the kernel has no Landlock of Linux 6.2")
     assert wanted.seen()[::2] == (0, b"")
     assert mounted(*command).seen() == wanted.seen()
+
+
+_MAPS = """if True:
+    import errno, mmap, os, sys
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    for flags in mmap.MAP_SHARED, mmap.MAP_PRIVATE, 3:  # MAP_SHARED_VALIDATE
+        for prot in mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE:
+            try:
+                memory = mmap.mmap(fd, 8192, flags=flags, prot=prot)
+            except OSError as error:
+                print(errno.errorcode[error.errno], end=" ")
+                continue
+            if flags != mmap.MAP_PRIVATE and prot & mmap.PROT_WRITE:
+                memory[:3] = b"abc"
+                memory.flush()
+            print(os.pread(fd, 3, 0) == memory[:3], end=" ")
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "shared"),
+    [("", "ENODEV ENODEV"), ("-o shared", "True True")],
+    ids=["without", "with the capability"],
+)
+def test_a_file_of_which_nothing_is_kept_is_shared_where_that_is_wanted(tmp_path, options, shared):
+    """direct_io, and FUSE_CAP_DIRECT_IO_ALLOW_MMAP: fuse_file_mmap() of the kernel."""
+    server = build(PROGRAMS / "direct.c", tmp_path / "direct", *fuse("fuse3"))
+    (point := tmp_path / "mount").mkdir()
+    run = [sys.executable, "-m", "directfuse", "run", "-m", f"{server} {point} {options}", "--"]
+    done = subprocess.run(
+        [*run, sys.executable, "-S", "-c", _MAPS, point / "file"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+    )
+    assert (done.stdout.strip(), done.stderr) == (f"{shared} True True {shared}", "")
