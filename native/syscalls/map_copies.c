@@ -3,8 +3,10 @@
  */
 #include "syscalls/map_copies.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "syscalls/map.h"
 
@@ -14,6 +16,7 @@
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
+#define GUARD_INSTALL 102 /* MADV_GUARD_INSTALL of Linux 6.13 */
 
 /* A child that shares our memory has none of its own. */
 static struct dfi_files *owner(struct dfi_files *files)
@@ -271,6 +274,8 @@ static long advise(const struct dfi_copies *copies, uintptr_t start, uintptr_t e
     case MADV_FREE:
     case MADV_WIPEONFORK:
         return -EINVAL; /* for anonymous memory only */
+    case GUARD_INSTALL:
+        return -EINVAL; /* so was it before Linux 6.15: what lies there would be lost */
     case MADV_REMOVE:
         return -EACCES; /* for shared memory only */
     default:
@@ -290,4 +295,40 @@ long dfi_do_madvise(struct dfi_frame *frame)
     ret = advise(&files->copies, start, end, (int)frame->args[2]);
     dfi_maps_unlock(files);
     return ret;
+}
+
+static bool drops(int advice)
+{
+    return advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == GUARD_INSTALL;
+}
+
+/* Whether memory that is told of is a copy. What cannot be read is the kernel's to say. */
+static bool tells_of_copies(struct dfi_files *files, const struct iovec *iov, size_t count)
+{
+    struct iovec one;
+
+    for (size_t i = 0; i < count && i < IOV_MAX; i++) {
+        uintptr_t start, end;
+
+        if (dfi_copy_from(&one, &iov[i], sizeof(one)) < 0)
+            return false;
+        start = (uintptr_t)one.iov_base;
+        if (!__builtin_add_overflow(start, one.iov_len, &end) && end > start &&
+            dfi_copies_in(files, start, end))
+            return true;
+    }
+    return false;
+}
+
+/* What drops memory a process may be told of its own only, and that since Linux 6.13: before, and
+ * of another's, EINVAL, as here where a copy would be dropped. */
+long dfi_do_process_madvise(struct dfi_frame *frame)
+{
+    const unsigned long *a = frame->args;
+    struct dfi_files *files = dfi_process()->files;
+
+    if (dfi_other_fd(a[0]) != DFI_PASS)
+        return -EBADF;
+    return drops((int)a[3]) && tells_of_copies(files, (const struct iovec *)a[1], a[2]) ? -EINVAL
+                                                                                        : DFI_PASS;
 }

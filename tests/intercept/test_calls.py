@@ -101,3 +101,28 @@ def test_a_file_of_which_nothing_is_kept_is_shared_where_that_is_wanted(tmp_path
         timeout=60,
     )
     assert (done.stdout.strip(), done.stderr) == (f"{shared} True True {shared}", "")
+
+
+def test_no_advice_takes_what_a_private_mapping_shows(mounted):
+    """Not to the process by its descriptor, nor by guards; of other memory the kernel says."""
+    script = """if True:
+        import ctypes, mmap, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open("f", "w+b") as file:
+            file.write(b"file" * 4096)
+            file.flush()
+            private = mmap.mmap(file.fileno(), 16384, flags=mmap.MAP_PRIVATE)
+        private[4096:4100] = b"mine"
+        start = ctypes.addressof(ctypes.c_char.from_buffer(private))
+        ranges = (ctypes.c_ulong * 4)(start, 4096, start + 4096, 4096)
+        for advice in 4, 24, 102:  # MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_GUARD_INSTALL
+            ctypes.set_errno(0)
+            libc.syscall(440, os.pidfd_open(os.getpid()), ranges, 2, advice, 0)
+            print(os.strerror(ctypes.get_errno()), private[:4], private[4096:4100])
+        libc.madvise(ctypes.c_void_p(start), 8192, 102)
+        print(os.strerror(ctypes.get_errno()), private[:4], private[4096:4100])
+        print(libc.syscall(440, os.pidfd_open(os.getpid()), ranges, 2, 20, 0))  # MADV_COLD
+    """
+    said = f"{os.strerror(errno.EINVAL)} b'file' b'mine'\n"
+    found = mounted(sys.executable, "-S", "-c", script)
+    assert (found.out.decode(), found.err) == (said * 4 + "8192\n", b"")
