@@ -56,9 +56,12 @@ int df_call_mkdirat(int dirfd, const char *path, mode_t mode)
     return (int)df_way_end(&way, ret);
 }
 
-/* Before any name is looked at: may_mknod(). */
-static int check_type(mode_t mode)
+/* Before any name is looked at: may_mknod(). Before that, glibc says EINVAL of a device that has
+ * more than the 32 bits of mknod(2), whatever is to be made. */
+static int check_node(mode_t mode, dev_t rdev)
 {
+    if (rdev != (unsigned)rdev)
+        return -EINVAL;
     switch (mode & S_IFMT) {
     case 0:
     case S_IFREG:
@@ -99,7 +102,7 @@ static ssize_t mknod_there(struct df_way *way, mode_t mode, dev_t rdev)
 int df_call_mknodat(int dirfd, const char *path, mode_t mode, dev_t rdev)
 {
     struct df_way way;
-    ssize_t ret = check_type(mode);
+    ssize_t ret = check_node(mode, rdev);
 
     if (ret < 0)
         return (int)ret;

@@ -43,6 +43,14 @@ def test_device_numbers_are_kept(fs, user, type_):
     assert (kind(status), status.st_rdev) == (type_, os.makedev(1, 3))
 
 
+@pytest.mark.parametrize("type_", [stat.S_IFREG, stat.S_IFIFO, stat.S_IFCHR])
+@pytest.mark.parametrize("device", [1 << 32, 1 << 63, (1 << 64) - 1])
+def test_a_device_number_that_mknod_cannot_say_is_refused(fs, type_, device):
+    with fails(errno.EINVAL):
+        fs.os.mknod(fs.path("node"), type_ | 0o600, device)
+    assert fs.names() == []
+
+
 def test_devices_are_roots(fs, user):
     directory = fs.mkdir("d")
     fs.os.chmod(directory, 0o777)
