@@ -41,7 +41,7 @@ ssize_t df_call_getdents(int fd, void *buf, size_t size)
 int df_call_is_directory(int fd)
 {
     struct df_use use;
-    int ret = df_use_begin(&use, fd);
+    int ret = df_use_begin_any(&use, fd); /* it asks by fstat(2): only reading wants more */
 
     if (ret < 0)
         return ret;

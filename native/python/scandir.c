@@ -180,7 +180,8 @@ static PyObject *list_directory(struct directory_request *directory, int fd)
     if (error == 0)
         return list;
     Py_XDECREF(list);
-    return df_error_raise(error, directory->path.object, NULL);
+    PyObject *name = directory->path.object ? directory->path.object : directory->argument;
+    return df_error_raise(error, name, NULL);
 }
 
 static struct df_signature listdir_signature = {
@@ -293,6 +294,16 @@ static PyObject *next_of_real(struct scan *scan)
     return entry;
 }
 
+/* The error names what was given: a path, or the number of a descriptor. */
+static PyObject *raise_of(const struct scan *scan, ssize_t error)
+{
+    PyObject *name = scan->directory || scan->given_fd < 0 ? Py_XNewRef(scan->directory)
+                                                           : PyLong_FromLong(scan->given_fd);
+    PyObject *raised = df_error_raise(error, name, NULL);
+    Py_XDECREF(name);
+    return raised;
+}
+
 static PyObject *scan_next(PyObject *self)
 {
     struct scan *scan = (struct scan *)self;
@@ -307,7 +318,7 @@ static PyObject *scan_next(PyObject *self)
     if (record)
         return df_dir_entry_new(scan->directory, scan->given_fd, scan->as_bytes, record);
     close_scan(scan);
-    return error < 0 ? df_error_raise(error, scan->directory, NULL) : NULL;
+    return error < 0 ? raise_of(scan, error) : NULL;
 }
 
 static PyObject *scan_close(PyObject *self, PyObject *unused)

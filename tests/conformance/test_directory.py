@@ -157,8 +157,17 @@ def test_listing_of_a_files_descriptor_is_enotdir_and_nothing_else(fs, call):
 
 def test_listing_of_a_path_descriptor_is_ebadf(fs):
     fd = fs.open(fs.root, os.O_PATH)
-    with fails(errno.EBADF):
+    with fails(errno.EBADF, fd):
         fs.os.listdir(fd)
+    with fs.os.scandir(fd) as entries, fails(errno.EBADF, fd):  # it opens: fdopendir(3) asks fstat
+        next(entries)
+
+
+@pytest.mark.parametrize("call", ["listdir", "scandir"])
+def test_listing_of_a_path_descriptor_of_a_file_is_enotdir(fs, call):
+    fd = fs.open(fs.make("f"), os.O_PATH)
+    with fails(errno.ENOTDIR, fd):
+        getattr(fs.os, call)(fd)
 
 
 def test_listing_through_a_symlink(fs):
