@@ -30,6 +30,7 @@ from os.path import (
     split,
     splitdrive,
     splitext,
+    supports_unicode_filenames,
 )
 from typing import Any as _Any
 
@@ -80,7 +81,13 @@ __all__ = [
     "split",
     "splitdrive",
     "splitext",
+    "supports_unicode_filenames",
 ]
+
+# About text, about Windows alone, or an argument of realpath(): as the running Python has them.
+_later = ("ALLOW_MISSING", "isdevdrive", "isjunction", "splitroot")
+globals().update({name: getattr(os.path, name) for name in _later if hasattr(os.path, name)})
+__all__ += [name for name in _later if hasattr(os.path, name)]
 
 
 def _mode(path: _Path | int, *, follow: bool = True) -> int:
@@ -162,8 +169,10 @@ def sameopenfile(fp1: int, fp2: int) -> bool:
 def realpath(filename: _Path, *, strict: bool = False) -> _Any:
     """The path without symlinks, ".." and ".". What does not exist stays as it is, unless strict.
 
-    Source: realpath(3).
+    Of Pythons that have it, os.path.ALLOW_MISSING is strict of everything else. Source:
+    realpath(3).
     """
+    forgiven = _forgiven(strict)
     name: _Any = os.fspath(filename)
     slash: _Any
     dot: _Any
@@ -185,7 +194,7 @@ def realpath(filename: _Path, *, strict: bool = False) -> _Any:
             here = dirname(here)
             continue
         below = join(here, part)
-        target = None if below in led else _target(below, strict)
+        target = None if below in led else _target(below, forgiven)
         if target is None:
             if strict and led.get(below, below) is None:
                 _stat_of(below)  # raises ELOOP
@@ -205,11 +214,16 @@ class _End:
         self.link = link
 
 
-def _target(path: _Any, strict: bool) -> _Any:
-    """What a symlink says; None: it is none, or, unless strict, there is nothing."""
+def _forgiven(strict: _Any) -> tuple[type[OSError], ...]:
+    """The errors that leave a part of a path as it is."""
+    if strict and strict is getattr(os.path, "ALLOW_MISSING", None):
+        return (FileNotFoundError,)
+    return () if strict else (OSError,)
+
+
+def _target(path: _Any, forgiven: tuple[type[OSError], ...]) -> _Any:
+    """What a symlink says; None: it is none, or it cannot be told and that is forgiven."""
     try:
         return _readlink(path) if _stat.S_ISLNK(_lstat(path).st_mode) else None
-    except OSError:
-        if strict:
-            raise
+    except forgiven:
         return None

@@ -5,6 +5,8 @@ import gc
 import os
 import pickle
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -322,7 +324,32 @@ def test_path_of_mounts(tree, opened):
 def test_path_has_all_of_os_path():
     import posixpath
 
-    missing = set(posixpath.__all__) - set(directfuse.path.__all__)
-    assert missing <= {"splitroot", "isjunction", "isreserved", "isdevdrive", "ALLOW_MISSING"} | {
-        "supports_unicode_filenames"
-    }
+    assert set(posixpath.__all__) == set(directfuse.path.__all__)
+    assert all(hasattr(directfuse.path, name) for name in posixpath.__all__)
+
+
+def test_path_has_what_later_pythons_have():
+    later = ("isdevdrive", "isjunction", "splitroot")  # stand-ins where this Python has none
+    script = (
+        "import os.path, sys\n"
+        f"for name in {later}:\n"
+        "    vars(os.path).setdefault(name, name.upper())\n"
+        "from directfuse import path\n"
+        f"assert all(getattr(path, name) is getattr(os.path, name) for name in {later})\n"
+        f"assert set({later}) <= set(path.__all__)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_realpath_may_allow_what_is_missing(mem, monkeypatch):
+    """As later Pythons have it: of what else is wrong it is as strict as with True."""
+    allow = object()
+    monkeypatch.setattr(os.path, "ALLOW_MISSING", allow, raising=False)
+    directfuse.symlink("none/x", f"{mem}/dangling")
+    directfuse.symlink("loop", f"{mem}/loop")
+    directfuse.mknod(f"{mem}/file")
+    assert directfuse.path.realpath(f"{mem}/dangling/y", strict=allow) == f"{mem}/none/x/y"
+    with pytest.raises(OSError, match="Too many levels"):
+        directfuse.path.realpath(f"{mem}/loop", strict=allow)
+    with pytest.raises(NotADirectoryError):
+        directfuse.path.realpath(f"{mem}/file/x", strict=allow)
