@@ -64,12 +64,13 @@ def chmod(
 ) -> None:
     """os.chmod: sets the permission bits. Source: chmod(2).
 
-    As with os.chmod, follow_symlinks=False is a NotImplementedError for a symlink, which has none,
-    and is not looked at for a descriptor.
+    As with os.chmod, follow_symlinks=False is a NotImplementedError for a symlink, which has none;
+    a descriptor has no use for it, nor for dir_fd.
     """
     path = path_or_fd(path)
     if isinstance(path, int):
-        if is_ours(path) and dir_fd is None:
+        if is_ours(path):
+            at(dir_fd)  # a number it has to be
             checked(until_done(lambda: lib.df_call_fchmod(path, mode_bits(mode))), path)
         else:
             os.chmod(path, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
@@ -216,32 +217,44 @@ def statx(
 
 def _timespec(seconds: float) -> tuple[int, int]:
     """Seconds as (seconds, nanoseconds), rounded down as os.utime does."""
-    if isinstance(seconds, int):
-        return seconds, 0
+    if not isinstance(seconds, float):
+        return index(seconds), 0
+    if math.isnan(seconds):
+        raise ValueError("Invalid value NaN (not a number)")
     fraction, whole = math.modf(seconds)
     nanoseconds = math.floor(fraction * _NANO)
     carry, nanoseconds = divmod(nanoseconds, _NANO)
     return int(whole) + carry, nanoseconds
 
 
-def _timespecs(times: tuple[float, float] | None, ns: tuple[int, int] | None) -> Any:
+class _NotGiven:
+    """The default of an argument of which None would be wrong."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+_NOT_GIVEN: Any = _NotGiven()
+
+
+def _timespecs(times: tuple[float, float] | None, ns: tuple[int, int]) -> Any:
     """struct timespec[2], or NULL for now."""
     if times is not None:
         return ffi.new("struct timespec[2]", [_timespec(time) for time in times])
-    if ns is not None:
+    if ns is not _NOT_GIVEN:
         return ffi.new("struct timespec[2]", [divmod(time, _NANO) for time in ns])
     return ffi.NULL
 
 
 def _pair(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 2
+    return type(value) is tuple and len(value) == 2
 
 
 def utime(
     path: Target,
     times: tuple[float, float] | None = None,
     *,
-    ns: tuple[int, int] | None = None,
+    ns: tuple[int, int] = _NOT_GIVEN,
     dir_fd: int | None = None,
     follow_symlinks: bool = True,
 ) -> None:
@@ -251,14 +264,15 @@ def utime(
     """
 
     def real(target: Any) -> None:
-        if ns is None:
+        if ns is _NOT_GIVEN:
             os.utime(target, times, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
         else:
             os.utime(target, times, ns=ns, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
 
     path = path_or_fd(path)
-    odd = (times is not None and not _pair(times)) or (ns is not None and not _pair(ns))
-    if odd or (times is not None and ns is not None):
+    has_times, has_ns = times is not None, ns is not _NOT_GIVEN
+    odd = (has_times and not _pair(times)) or (has_ns and not _pair(ns))
+    if odd or (has_times and has_ns):
         real(path)  # os finds the words
         return
     pair = _timespecs(times, ns)

@@ -53,8 +53,10 @@ def dup2(fd: int, fd2: int, inheritable: bool = True) -> int:
     if not is_ours(fd) and not is_ours(fd2):
         return os.dup2(fd, fd2, inheritable)
     fd, fd2 = index(fd), index(fd2)
+    if fd < 0 or fd2 < 0:
+        checked(-errno.EBADF)
     fcntl(fd, _fcntl.F_GETFD)  # dup2(2): first of all it must be open
-    if fd == fd2:
+    if fd == fd2 and inheritable:  # else it is dup3(2), which says EINVAL of that
         return fd2
     flags = 0 if inheritable else os.O_CLOEXEC
     return _mixed(until_done(lambda: lib.df_call_dup3(fd, fd2, flags)))
@@ -273,6 +275,9 @@ def copy_file_range(
     src, dst, count = index(src), index(dst), index(count)
     if count < 0:
         raise ValueError("negative value for 'count' not allowed")
+    for fd in (src, dst):
+        if not is_ours(fd):
+            os.fstat(fd)  # EBADF comes before EXDEV
     source = ffi.NULL if offset_src is None else ffi.new("off_t *", index(offset_src))
     target = ffi.NULL if offset_dst is None else ffi.new("off_t *", index(offset_dst))
     return _mixed(

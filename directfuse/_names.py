@@ -184,7 +184,7 @@ def symlink(
 ) -> None:
     """os.symlink: makes dst a symlink that says src. Source: symlink(2)."""
     target = encode(src)
-    if target is None:  # os finds the words
+    if target is None or encode(dst) is None:  # os finds the words
         os.symlink(src, dst, target_is_directory, dir_fd=dir_fd)
         return
     by_path(

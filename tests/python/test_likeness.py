@@ -358,6 +358,56 @@ def test_descriptors_may_be_numbers_of_another_type(mem, opened):
     assert directfuse.read_many([number, (number, 1, 1)]) == [b"ab\0\0", b"b"]
 
 
+DESCRIPTORS = {
+    "dup2 of none": lambda o, fd: o.dup2(-1, fd),
+    "dup2 to none": lambda o, fd: o.dup2(fd, -1),
+    "dup2 to itself": lambda o, fd: o.dup2(fd, fd) == fd,
+    "dup2 to itself, not inheritable": lambda o, fd: o.dup2(fd, fd, False),
+    "copy to none": lambda o, fd: o.copy_file_range(fd, -1, 1),
+    "copy from none": lambda o, fd: o.copy_file_range(-1, fd, 1),
+    "copy from a closed one": lambda o, fd: o.copy_file_range((1 << 30) - 1, fd, 1),
+    "chmod with a dir_fd": lambda o, fd: [o.chmod(fd, 0o640, dir_fd=-1), oct(o.stat(fd).st_mode)],
+    "chmod with no number for a dir_fd": lambda o, fd: o.chmod(fd, 0o640, dir_fd="x"),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIPTORS)
+def test_a_call_on_a_descriptor_ends_as_on_a_real_file(name, both):
+    def act(functions, root):
+        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
+        try:
+            return DESCRIPTORS[name](functions, fd)
+        except TypeError as error:
+            return str(error)
+        finally:
+            functions.close(fd)
+
+    real, ours = outcomes(both, act)
+    assert ours == real
+
+
+class Pair(tuple):
+    """A tuple, but not of that very type, which os.utime wants."""
+
+
+WRONG_IN_A_MOUNT = {
+    "utime of times of another type": lambda o, r: o.utime(r, Pair((1, 2))),
+    "utime of no number": lambda o, r: o.utime(r, (float("nan"), 0)),
+    "utime of texts": lambda o, r: o.utime(r, ("1", "2")),
+    "utime of None": lambda o, r: o.utime(r, (None, None)),
+    "utime of no nanoseconds": lambda o, r: o.utime(r, ns=None),
+    "utime of times and no nanoseconds": lambda o, r: o.utime(r, (1, 2), ns=None),
+    "symlink by a number": lambda o, r: o.symlink("x", 5),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_IN_A_MOUNT)
+def test_what_is_wrong_with_arguments_is_said_as_os_says_it(name, both):
+    real, ours = (raised(WRONG_IN_A_MOUNT[name], functions, root) for functions, root in both)
+    assert ours == real
+    assert real is not None
+
+
 BY_NUMBER = {
     "stat": lambda o, fd: o.stat(fd).st_size,
     "stat and a dir_fd": lambda o, fd: o.stat(fd, dir_fd=fd),
