@@ -56,7 +56,9 @@ def load(source: str, limit: int) -> Tree:
         parent = queue.pop()
         try:
             entries = sorted(os.scandir(os.path.join(source, parent)), key=lambda e: e.name)
-        except PermissionError:
+        except OSError:
+            if not parent:
+                raise
             tree.left_out.append(parent)
             continue
         for entry in entries:
@@ -68,6 +70,20 @@ def load(source: str, limit: int) -> Tree:
                     "or raise --limit"
                 )
     return tree
+
+
+def _contents(path: str, most: int) -> bytes:
+    """Of /proc and /sys a regular file may hold more than it says, and may wait for more to come,
+    which is BlockingIOError."""
+
+    def open_it(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK)
+
+    with builtins.open(path, "rb", opener=open_it) as file:
+        data = file.read(most)
+    if data is None:
+        raise BlockingIOError
+    return data
 
 
 def _load_entry(tree: Tree, queue: list[str], entry: os.DirEntry[str], name: str, room: int) -> int:
@@ -83,12 +99,11 @@ def _load_entry(tree: Tree, queue: list[str], entry: os.DirEntry[str], name: str
         elif stat.S_ISREG(mode):
             if attributes.st_size > room:
                 return attributes.st_size
-            with builtins.open(entry.path, "rb") as file:
-                tree.files[name] = file.read()
+            tree.files[name] = _contents(entry.path, room + 1)
         else:
             tree.left_out.append(name)
             return 0
-    except (PermissionError, FileNotFoundError):
+    except OSError:  # gone meanwhile, not ours to read, or, as some in /proc, not to be read at all
         tree.left_out.append(name)
         return 0
     tree.modes[name] = stat.S_IMODE(mode)

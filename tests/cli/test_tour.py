@@ -1,9 +1,12 @@
 """`directfuse tour`: the main job, small."""
 
+import errno
 import json
 import os
 
 import pytest
+
+from directfuse._cli import tour
 
 
 @pytest.fixture
@@ -50,6 +53,40 @@ def test_tour_of_too_much(run, tmp_path):
     done = run("tour", "--limit", "1", tmp_path)
     assert done.returncode == 125
     assert "--limit" in done.stderr
+
+
+def test_tour_of_files_that_hold_more_than_they_say(run):
+    """The pagemap of /proc is of no size, and of many gigabytes; its clear_refs is only written."""
+    done = run("tour", "--no-kernel", "--limit", "1", "/proc/self")
+    assert done.returncode == 125
+    assert "holds more than 1 MiB" in done.stderr and "--limit" in done.stderr
+
+
+def test_tour_leaves_out_what_cannot_be_read(tree, monkeypatch):
+    contents = tour._contents
+
+    def failing(path, most):
+        if path.endswith("script"):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+        return contents(path, most)
+
+    monkeypatch.setattr(tour, "_contents", failing)
+    found = tour.load(str(tree), 1 << 20)
+    assert sorted(found.left_out) == ["fifo", "script"]
+    assert "script" not in found.files and "a/b/c/deep" in found.files
+
+
+def test_tour_waits_for_no_file_that_has_nothing_yet(tmp_path):
+    """As trace_pipe of /sys, a regular file; a FIFO with a writer is like it."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(tmp_path / "pipe", os.O_WRONLY)
+    try:
+        with pytest.raises(BlockingIOError):
+            tour._contents(str(tmp_path / "pipe"), 1)
+    finally:
+        os.close(writer)
+        os.close(reader)
 
 
 def test_tour_of_nothing(run):
