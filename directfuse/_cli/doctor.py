@@ -71,25 +71,39 @@ def _detail(finding: Finding) -> str:
 # ---- inline mounts: the part that has to work ------------------------------------------------
 
 
+_REINSTALL = "Reinstall: pip install --force-reinstall directfuse"
+
+
 def _inline() -> Iterator[Finding]:
-    reinstall = "Reinstall: pip install --force-reinstall directfuse"
     yield _check("inline", "/proc", _proc, "mount -t proc proc /proc", True)
     for name in ("_fast", "_cffi"):
-        yield _check("inline", f"module {name}", partial(_import, name), reinstall, True)
+        yield _check("inline", f"module {name}", partial(_import, name), _REINSTALL, True)
     for library in (_paths.library, _paths.plugin_library):
-        yield _check("inline", library.__name__, partial(_file, library), reinstall, True)
+        yield _check("inline", library.__name__, partial(_file, library), _REINSTALL, True)
     for name in _paths.backend_names():
-        yield _check("inline", name, partial(_mount_here, name, "inline"), reinstall, True)
-    yield _check("helper process", "memfs", partial(_mount_here, "memfs", "helper"), reinstall)
+        yield _check("inline", name, partial(_mount_here, name, "inline"), _whole, True)
+    yield _check("helper process", "memfs", partial(_mount_here, "memfs", "helper"), _whole)
+
+
+def _whole(error: Exception) -> str:
+    """What helps where a file of ours is missing or damaged; else the error names its remedy, as a
+    limit of the process or a TMPDIR that is not there."""
+    is_damaged = isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ENOEXEC)
+    return _REINSTALL if is_damaged else ""
 
 
 def _check(
-    purpose: str, name: str, attempt: Callable[[], str], remedy: str, needed: bool = False
+    purpose: str,
+    name: str,
+    attempt: Callable[[], str],
+    remedy: str | Callable[[Exception], str],
+    needed: bool = False,
 ) -> Finding:
-    """Runs `attempt`, which returns a detail or raises."""
+    """Runs `attempt`, which returns a detail or raises. remedy: its words, or what finds them."""
     try:
         return Finding(purpose, name, "ok", attempt(), needed=needed)
     except (OSError, ImportError, subprocess.SubprocessError, _kernel.MountFailed) as error:
+        remedy = remedy(error) if callable(remedy) else remedy
         return Finding(purpose, name, "failed", str(error), remedy, needed)
 
 

@@ -1,5 +1,6 @@
 """The group and the commands that only look: help, backends, doctor, paths."""
 
+import errno
 import json
 import os
 import shlex
@@ -176,6 +177,16 @@ def test_doctor_finds_mounts_working(run, tmp_path):
         wanted.add(("directfuse run", "memfs"))
     assert wanted <= {(one["purpose"], one["name"]) for one in findings if one["state"] == "ok"}
     assert all(finding["remedy"] for finding in findings if finding["state"] != "ok")
+
+
+def test_doctor_asks_to_reinstall_only_what_is_damaged(run):
+    """The error of a helper without a temporary directory names its remedy itself."""
+    done = run("doctor", "--json", env=os.environ | {"TMPDIR": "/nonexistent"})
+    helper = next(f for f in json.loads(done.stdout) if f["purpose"] == "helper process")
+    assert helper["state"] == "failed" and "TMPDIR" in helper["detail"]
+    assert "einstall" not in helper["remedy"]
+    damaged = OSError(errno.ENOEXEC, "is truncated or damaged")
+    assert "reinstall" in doctor._whole(damaged)
 
 
 def test_doctor_names_the_package_that_is_missing(run):
