@@ -272,7 +272,7 @@ def copy_file_range(
     """
     if not is_ours(src) and not is_ours(dst):
         return os.copy_file_range(src, dst, count, offset_src, offset_dst)
-    src, dst, count = index(src), index(dst), index(count)
+    src, dst, count = index(src), index(dst), c_long(count, "count")
     if count < 0:
         raise ValueError("negative value for 'count' not allowed")
     for fd in (src, dst):

@@ -283,7 +283,8 @@ def tour(directory: str | None, kernel: bool, limit: int, as_json: bool) -> None
     Puts DIRECTORY (by default, the installed package) into memfs inside this process, lists it,
     reads it back, compares every name, byte, mode and link with the original, and removes it; then
     does the same through a kernel FUSE mount of the same file system and on tmpfs, three times in
-    turn, and prints the best time of each.
+    turn, and prints the best time of each. What cannot be read, devices, sockets and FIFOs are left
+    out, and counted.
 
     \b
     Examples:
@@ -291,7 +292,7 @@ def tour(directory: str | None, kernel: bool, limit: int, as_json: bool) -> None
       directfuse tour ~/src/project
       directfuse tour --no-kernel --json /etc
 
-    Exit status: 0 if everything came back as it was, 1 if not.
+    Exit status: 0 if everything came back as it was, 1 if not; 125 there was nothing to compare.
     """
     source = directory or str(Path(__file__).parents[1])
     with progress(f"Reading {source}…"):

@@ -365,6 +365,7 @@ DESCRIPTORS = {
     "dup2 to itself, not inheritable": lambda o, fd: o.dup2(fd, fd, False),
     "copy to none": lambda o, fd: o.copy_file_range(fd, -1, 1),
     "copy from none": lambda o, fd: o.copy_file_range(-1, fd, 1),
+    "copy of too much": lambda o, fd: o.copy_file_range(fd, fd, 1 << 63),
     "copy from a closed one": lambda o, fd: o.copy_file_range((1 << 30) - 1, fd, 1),
     "chmod with a dir_fd": lambda o, fd: [o.chmod(fd, 0o640, dir_fd=-1), oct(o.stat(fd).st_mode)],
     "chmod with no number for a dir_fd": lambda o, fd: o.chmod(fd, 0o640, dir_fd="x"),
@@ -379,6 +380,8 @@ def test_a_call_on_a_descriptor_ends_as_on_a_real_file(name, both):
             return DESCRIPTORS[name](functions, fd)
         except TypeError as error:
             return str(error)
+        except OverflowError as error:
+            return type(error)
         finally:
             functions.close(fd)
 
