@@ -1,29 +1,40 @@
 """The TOML file of --config: which file systems are to be mounted, and how."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from directfuse._cli._failure import Failure
 
-__all__ = ["PLACEMENTS", "RESTARTS", "check_placement", "configured", "configured_restart"]
+__all__ = ["PLACEMENTS", "RESTARTS", "Config", "check_placement", "read_config"]
 
 PLACEMENTS = ("auto", "inline", "server")
 RESTARTS = ("never", "on-failure")
 
 
-def configured(config: Path | None) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What such a file says."""
+
+    path: Path
+    lines: Sequence[str]
     """The command lines of its [[mount]] tables."""
-    if config is None:
-        return []
-    document = _read(config)
-    _check_keys(document, ("mount", "restart"), str(config))
+    restart: str
+    """Its own key; "never" where that is not there."""
+
+
+def read_config(path: Path) -> Config:
+    """Read once: a pipe gives its words only once (--config <(…))."""
+    document = _read(path)
+    _check_keys(document, ("mount", "restart"), str(path))
     found = document.get("mount", [])
     if not isinstance(found, list):
-        raise Failure(f"{config}: mount is {_kind(found)}; it is written [[mount]], once for each")
+        raise Failure(f"{path}: mount is {_kind(found)}; it is written [[mount]], once for each")
     if not found:
-        raise Failure(f'{config}: no [[mount]] table; each needs: command = "memfs /scratch"')
-    return [_configured_line(config, number, table) for number, table in enumerate(found, 1)]
+        raise Failure(f'{path}: no [[mount]] table; each needs: command = "memfs /scratch"')
+    lines = [_configured_line(path, number, table) for number, table in enumerate(found, 1)]
+    return Config(path, lines, _one_of(RESTARTS, document, "restart", str(path)))
 
 
 def _configured_line(config: Path, number: int, table: Any) -> str:
@@ -39,6 +50,8 @@ def _configured_line(config: Path, number: int, table: Any) -> str:
         raise Failure(f'{where}: {words}; for example: command = "memfs /scratch"')
     if not command.strip():
         raise Failure(f'{where}: command is empty; for example: command = "memfs /scratch"')
+    if "\0" in command:
+        raise Failure(f"{where}: command holds a NUL character, which ends words of programs")
     check_placement(_one_of(PLACEMENTS, table, "placement", where), where)
     return command
 
@@ -71,11 +84,6 @@ _KINDS = {
 def _kind(value: object) -> str:
     """What it is in TOML."""
     return _KINDS.get(type(value), "a date or time")
-
-
-def configured_restart(config: Path | None) -> str | None:
-    """What the file's own key says; None without a file."""
-    return None if config is None else _one_of(RESTARTS, _read(config), "restart", str(config))
 
 
 def check_placement(placement: str, where: str = "--placement") -> None:

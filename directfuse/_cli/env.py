@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from directfuse import _paths
-from directfuse._cli._config import configured_restart
+from directfuse._cli._config import Config
 from directfuse._cli._failure import Failure
 from directfuse._cli.run import join, mount_commands, mount_options
 from directfuse._mount_server import MountServer, ServerFailed
@@ -32,7 +32,7 @@ _LINK = "preload.so"  # in the run's directory: to the library that enters progr
 @click.command()
 @mount_options
 @click.option("--end", is_flag=True, help="End what the environment names: unmount, and unset it.")
-def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) -> None:
+def env(lines: Sequence[str], config: Config | None, placement: str, end: bool) -> None:
     """Print shell commands that make programs see file systems: for eval.
 
     The programs are entered by LD_PRELOAD, where a launcher or a batch system lets only the
@@ -59,8 +59,8 @@ def env(lines: Sequence[str], config: Path | None, placement: str, end: bool) ->
         _end()
         return
     commands = mount_commands(lines, config, placement, verbose=False)
-    if configured_restart(config) == "on-failure":
-        raise Failure(f"{config}: restart is for `directfuse run` and `directfuse serve`")
+    if config and config.restart == "on-failure":
+        raise Failure(f"{config.path}: restart is for `directfuse run` and `directfuse serve`")
     if not commands:
         raise Failure("nothing to mount; for example: directfuse env -m 'memfs /scratch'")
     if not dispatch_is_there():  # else no program would start where the variables are set

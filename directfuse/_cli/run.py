@@ -12,13 +12,7 @@ from typing import Any, TextIO
 import click
 
 from directfuse import _kernel, _paths
-from directfuse._cli._config import (
-    PLACEMENTS,
-    RESTARTS,
-    check_placement,
-    configured,
-    configured_restart,
-)
+from directfuse._cli._config import PLACEMENTS, RESTARTS, Config, check_placement, read_config
 from directfuse._cli._failure import NOT_FOUND, Failure
 from directfuse._cli._output import say
 from directfuse._cli._words import Seconds
@@ -75,6 +69,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--config",
             type=click.Path(dir_okay=False, path_type=Path),
+            callback=lambda _context, _option, path: read_config(path) if path else None,
             metavar="FILE",
             help="A TOML file with [[mount]] tables: command, placement; and restart.",
         ),
@@ -131,7 +126,7 @@ def _takes_word(option: click.Parameter) -> bool:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
     lines: Sequence[str],
-    config: Path | None,
+    config: Config | None,
     placement: str,
     stats: str | None,
     restart: str | None,
@@ -161,7 +156,7 @@ def run(
     """
     commands = mount_commands(lines, config, placement, verbose)
     file = None if stats in (None, "-") else _open_statistics(Path(str(stats)))
-    again = (restart or configured_restart(config)) == "on-failure"
+    again = (restart or (config and config.restart)) == "on-failure"
     check_restart(again, commands)
     _check_timeout(call_timeout, commands)
     try:
@@ -225,7 +220,7 @@ def _unquoted(lines: Sequence[str], command: Sequence[str]) -> str:
 
 
 def mount_commands(
-    lines: Sequence[str], config: Path | None, placement: str, verbose: bool
+    lines: Sequence[str], config: Config | None, placement: str, verbose: bool
 ) -> list[list[str]]:
     """The command lines of all file systems, checked, their programs found."""
     if _kernel.is_in_run():
@@ -233,7 +228,7 @@ def mount_commands(
             "this is a program of a run already, and programs are in one run at most: give its -m "
             "to the outer run, or start it outside"
         )
-    commands = [_command(line) for line in (*lines, *configured(config))]
+    commands = [_command(line) for line in (*lines, *(config.lines if config else ()))]
     check_placement(placement)
     _check_named(commands)
     for words in commands:

@@ -280,10 +280,19 @@ def test_a_configuration_file(run, memory, tmp_path):
     assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
 
 
+def test_all_of_a_configuration_is_read_from_a_pipe(run, tmp_path):
+    """Whose words come once: its restart was "never" for whoever read it again."""
+    text = f'restart = "on-failure"\n[[mount]]\ncommand = "memfs {tmp_path}/m"\n'
+    done = run("run", "--config", "/dev/stdin", "--", "/bin/true", input=text)
+    assert done.returncode == 125
+    assert "restart=on-failure is for file systems that cannot be written" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("mount = 1", "[[mount]]"),
+        ('[[mount]]\ncommand = "memfs /x\\u0000"', "number 1: command holds a NUL character"),
         ("[[mount]]\nplacement = 'auto'", "command is missing"),
         ("[[mount]]\ncommand = 'memfs /x'\ncolour = 1", "unknown key 'colour'"),
         ("[[mount", "not TOML"),
