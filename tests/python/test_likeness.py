@@ -411,6 +411,20 @@ def test_what_is_wrong_with_arguments_is_said_as_os_says_it(name, both):
     assert real is not None
 
 
+@pytest.mark.parametrize("mask", ["x", None, 1.5, 1 << 40, -1 << 40])
+def test_a_umask_is_a_number_that_os_takes(mask):
+    before = directfuse.umask(0o22)
+    try:
+        with pytest.raises((TypeError, OverflowError)) as real:
+            os.umask(mask)
+        with pytest.raises(real.type):
+            directfuse.umask(mask)
+        assert directfuse.umask(Number(0o27)) == 0o22
+        assert os.umask(0o22) == 0o27
+    finally:
+        directfuse.umask(before)
+
+
 BY_NUMBER = {
     "stat": lambda o, fd: o.stat(fd).st_size,
     "stat and a dir_fd": lambda o, fd: o.stat(fd, dir_fd=fd),
