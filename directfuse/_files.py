@@ -72,6 +72,27 @@ def _mixed(result: int) -> int:
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock of <fcntl.h>: type, whence, start, length, process
 
 
+_SMALL = 1024  # bytes of an argument; what is smaller is lent as much room, as by CPython
+
+# Their argument is an address. The module fcntl cuts a number to 32 bits, so none is one, and the
+# kernel says EFAULT; here, where no kernel looks, NULL has to stand for it.
+_FLOCK_COMMANDS = {
+    *(_fcntl.F_GETLK, _fcntl.F_SETLK, _fcntl.F_SETLKW),
+    *(_fcntl.F_OFD_GETLK, _fcntl.F_OFD_SETLK, _fcntl.F_OFD_SETLKW),
+}
+_FICLONE = 0x40049409  # <linux/fs.h>: it says that it takes an int's address, and takes an int
+_BY_ADDRESS = {0x2, 0x5421, 0x541B, 0x5460}  # FIGETBSZ, FIONBIO, FIONREAD, FIOQSIZE say nothing
+
+
+def _bytes(arg: Any) -> bytes:
+    if isinstance(arg, str):
+        return arg.encode()
+    view = memoryview(arg)
+    if not view.c_contiguous:
+        raise TypeError("a contiguous buffer is required")
+    return bytes(view)
+
+
 def fcntl(fd: Any, cmd: int, arg: int | bytes | str = 0, /) -> Any:
     """fcntl.fcntl: flags and locks of an open file. Source: fcntl(2), docs/compat.md.
 
@@ -80,13 +101,14 @@ def fcntl(fd: Any, cmd: int, arg: int | bytes | str = 0, /) -> Any:
     number = descriptor_of(fd)
     if not is_ours(number):
         return _fcntl.fcntl(number, cmd, arg)
+    cmd = c_int(cmd, "cmd")
     if hasattr(arg, "__index__"):
-        value = index(arg)
+        value = 0 if cmd in _FLOCK_COMMANDS else int(ffi.cast("int", index(arg)))
         return checked(until_done(lambda: lib.df_call_fcntl(number, cmd, value)))
-    data = arg.encode() if isinstance(arg, str) else bytes(arg)
-    if len(data) > 1024:
+    data = _bytes(arg)
+    if len(data) > _SMALL:
         raise ValueError("fcntl string arg too long")
-    buffer = ffi.new("char[]", 1024)
+    buffer = ffi.new("char[]", _SMALL)
     ffi.buffer(buffer, len(data))[:] = data
     address = int(ffi.cast("intptr_t", buffer))
     checked(until_done(lambda: lib.df_call_fcntl(number, cmd, address)))
@@ -119,6 +141,7 @@ def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -
     if not is_ours(number):
         _fcntl.lockf(number, cmd, len, start, whence)
         return
+    cmd = c_int(cmd, "cmd")
     lock = _lock(_lock_kind(cmd), whence, start, len)
     fcntl(number, _fcntl.F_SETLK if cmd & _fcntl.LOCK_NB else _fcntl.F_SETLKW, lock)
 
@@ -148,17 +171,22 @@ def ioctl(fd: Any, request: int, arg: Any = 0, mutate_flag: bool = True, /) -> A
     if not is_ours(number):
         return _fcntl.ioctl(number, request, arg, mutate_flag)
     code = request & 0xFFFFFFFF
+    size = code >> 16 & 0x3FFF  # _IOC_SIZE: what is there at an address
     if hasattr(arg, "__index__"):
-        pointer = ffi.cast("void *", index(arg))
+        value = c_int(arg, "arg")
+        is_address = (size > 0 and code != _FICLONE) or code in _BY_ADDRESS
+        pointer = ffi.cast("void *", 0 if is_address else value)
         return checked(until_done(lambda: lib.df_call_ioctl(number, code, pointer)))
-    if mutate_flag and not isinstance(arg, bytes | str):
-        with ffi.from_buffer("char[]", arg, require_writable=True) as memory:
-            return checked(until_done(lambda: lib.df_call_ioctl(number, code, memory)))
-    data = arg.encode() if isinstance(arg, str) else bytes(arg)
-    buffer = ffi.new("char[]", max(len(data), 1024))
+    data = _bytes(arg)
+    buffer = ffi.new("char[]", max(len(data), size, _SMALL))
     ffi.buffer(buffer, len(data))[:] = data
-    checked(until_done(lambda: lib.df_call_ioctl(number, code, buffer)))
-    return ffi.buffer(buffer, len(data))[:]
+    if isinstance(arg, str) or memoryview(arg).readonly or not mutate_flag:
+        checked(until_done(lambda: lib.df_call_ioctl(number, code, buffer)))
+        return ffi.buffer(buffer, len(data))[:]
+    with ffi.from_buffer("char[]", arg, require_writable=True) as memory:
+        result = until_done(lambda: lib.df_call_ioctl(number, code, buffer))
+        ffi.buffer(memory)[:] = ffi.buffer(buffer, len(data))[:]
+    return checked(result)
 
 
 def poll(fds: Sequence[tuple[Any, int]], timeout: float | None = None) -> list[tuple[int, int]]:

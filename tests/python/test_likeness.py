@@ -425,6 +425,64 @@ def test_a_umask_is_a_number_that_os_takes(mask):
         directfuse.umask(before)
 
 
+FIGETBSZ, FIONBIO, FIONREAD, FIOQSIZE = 0x2, 0x5421, 0x541B, 0x5460  # <linux/fs.h>, <asm/ioctls.h>
+OF_LOCKS = ("F_GETLK", "F_SETLK", "F_SETLKW", "F_OFD_GETLK", "F_OFD_SETLK", "F_OFD_SETLKW")
+
+OF_FCNTL = {
+    **{
+        f"{name} at {address}": lambda m, fd, c=name, a=address: m.fcntl(fd, getattr(fcntl, c), a)
+        for name in OF_LOCKS
+        for address in (0, 5, 1 << 40)
+    },
+    **{
+        f"ioctl {request:#x} at 5": lambda m, fd, r=request: m.ioctl(fd, r, 5)
+        for request in (FIGETBSZ, FIONBIO, FIONREAD, FIOQSIZE)
+    },
+    "fcntl of a list": lambda m, fd: m.fcntl(fd, fcntl.F_GETFL, [1]),
+    "fcntl of a large number": lambda m, fd: m.fcntl(fd, fcntl.F_SETFD, (1 << 70) + 1),
+    "fcntl of a number of another type": lambda m, fd: m.fcntl(fd, Number(fcntl.F_GETFD)),
+    "ioctl of a large number": lambda m, fd: m.ioctl(fd, FIONREAD, 1 << 40),
+    "ioctl of no bytes": lambda m, fd: m.ioctl(fd, FIGETBSZ, bytearray()),
+    "ioctl of every second byte": lambda m, fd: m.ioctl(
+        fd, FIGETBSZ, memoryview(bytearray(9))[::2]
+    ),
+    "ioctl of a list": lambda m, fd: m.ioctl(fd, FIONREAD, [1]),
+    "lockf of a number of another type": lambda m, fd: m.lockf(fd, Number(fcntl.LOCK_EX)),
+}
+
+
+@pytest.mark.parametrize("name", OF_FCNTL)
+def test_arguments_of_fcntl_are_those_of_the_module(name, both):
+    """Above all where they are addresses: no kernel is there to say EFAULT."""
+
+    def act(functions, root):
+        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
+        try:
+            return OF_FCNTL[name](fcntl if functions is os else functions, fd)
+        except (TypeError, OverflowError) as error:
+            return type(error)
+        finally:
+            functions.close(fd)
+
+    real, ours = outcomes(both, act)
+    assert ours == real
+
+
+def test_ioctl_writes_no_further_than_its_buffer(both):
+    def act(functions, root):
+        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
+        memory = bytearray(b"\xff" * 16)
+        module = fcntl if functions is os else functions
+        result = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1])
+        copied = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1], False)
+        functions.close(fd)
+        return result, copied, memory
+
+    real, ours = outcomes(both, act)
+    assert ours == real
+    assert ours[2][1:] == b"\xff" * 15
+
+
 BY_NUMBER = {
     "stat": lambda o, fd: o.stat(fd).st_size,
     "stat and a dir_fd": lambda o, fd: o.stat(fd, dir_fd=fd),
