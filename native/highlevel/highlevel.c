@@ -197,6 +197,7 @@ static void settle(struct df_highlevel *hl, const struct fuse_conn_info *conn)
     hl->plus = conn->want & FUSE_CAP_READDIRPLUS &&
                (hl->attr_ns || !(conn->want & FUSE_CAP_READDIRPLUS_AUTO));
     hl->serial = session->serial;
+    hl->serial_lock.turns = session->turns;
     hl->check = session->default_permissions;
     hl->everybody = session->allow_other;
     hl->root_too = session->allow_root;

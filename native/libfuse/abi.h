@@ -43,6 +43,7 @@ int fuse_reply_statx(fuse_req_t req, int flags, const struct statx *st, double a
 #include "loader/plugin.h"
 
 struct df_fs;
+struct df_turns;
 
 /* What the mount options said beside what struct df_session carries. */
 struct df_mount_words {
@@ -63,7 +64,8 @@ struct fuse_session {
     struct fuse *fuse;           /* the high-level handle above; NULL in a low-level session */
     void *later;                 /* versions4.c's, owned: memory of a low-level session */
     _Atomic bool exited;         /* set from any thread: fuse_session_exit() */
-    int fd;                      /* what fuse_session_fd() shows; -1 until asked for */
+    struct df_turns *turns;      /* of its program's own loop; owned. NULL until there is one */
+    _Atomic bool begun;          /* that loop has begun to serve */
     int debug;                   /* -d, -o debug */
     struct fuse_session *next_kept; /* session.c */
 };
@@ -164,8 +166,14 @@ int df_abi_loop(struct fuse_session *se, bool serial);
  * fuse_loop_cfg_create(). */
 int df_abi_loop_mt(struct fuse_session *se, const struct fuse_loop_config *config);
 
-/* As df_abi_loop(), but stays exited: for a program's own loop. */
-int df_abi_serve(struct fuse_session *se, bool serial);
+/* FUSE_INIT, once in the life of a session. 0 or -errno. */
+int df_abi_initialise(struct fuse_session *se);
+
+/* ---- own_loop.c ---- */
+
+/* The session is about to be destroyed: if its program has served it by a loop of its own, ends the
+ * mount and serves it here until its last file is closed. */
+void df_abi_own_loop_end(struct fuse_session *se);
 
 /* ---- stack.c, module.c ---- */
 

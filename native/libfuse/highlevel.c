@@ -115,6 +115,8 @@ void fuse_destroy(struct fuse *f)
     if (!f)
         return;
     struct fuse_session *se = f->session;
+    if (se)
+        df_abi_own_loop_end(se);
     bool initialised = se && se->initialised;
     struct df_fs *fs = se ? df_abi_session_take(se) : NULL;
     if (fs)

@@ -33,8 +33,7 @@ struct fuse_loop_config {
 
 /* ---- serving ----------------------------------------------------------------------------- */
 
-/* FUSE_INIT, once in the life of a session. */
-static int initialise(struct fuse_session *se)
+int df_abi_initialise(struct fuse_session *se)
 {
     struct fuse_conn_info conn = {
         .max_write = MAX_WRITE,
@@ -47,12 +46,12 @@ static int initialise(struct fuse_session *se)
     return se->fuse ? df_highlevel_init(se->fs, se->fuse, &conn) : df_lowlevel_init(se->fs, &conn);
 }
 
-int df_abi_serve(struct fuse_session *se, bool serial)
+static int serve(struct fuse_session *se, bool serial)
 {
     if (!se->mounted)
         return -EBADF; /* what reading libfuse's missing descriptor gives */
     se->mount.serial = serial;
-    int error = initialise(se);
+    int error = df_abi_initialise(se);
     if (!error)
         error = df_plugin_serve(se->plugin, &se->mount, se->fs);
     atomic_store(&se->exited, true);
@@ -61,7 +60,7 @@ int df_abi_serve(struct fuse_session *se, bool serial)
 
 int df_abi_loop(struct fuse_session *se, bool serial)
 {
-    int error = fuse_session_exited(se) ? 0 : df_abi_serve(se, serial);
+    int error = fuse_session_exited(se) ? 0 : serve(se, serial);
     fuse_session_reset(se);
     return error;
 }

@@ -1,15 +1,15 @@
 /*
  * session.c - struct fuse_session: made from options, mounted, ended, asked for. Its loops are in
- * loop.c.
+ * loop.c and own_loop.c.
  */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "host/turns.h"
 #include "libfuse/abi.h"
 #include "lowlevel/lowlevel.h"
 
@@ -48,7 +48,6 @@ struct fuse_session *df_abi_session_new(struct fuse_args *args, struct df_plugin
     }
     pthread_rwlock_init(&se->fs_lock, NULL);
     se->plugin = plugin;
-    se->fd = -1;
     se->mount.owner_uid = getuid();
     se->mount.owner_gid = getgid();
     if (df_abi_parse_mount_opts(args, se) == 0) {
@@ -75,13 +74,13 @@ bool df_abi_session_free(struct fuse_session *se)
 {
     bool must_keep = se->plugin && df_plugin_lingers(se->plugin);
 
-    if (se->fd >= 0)
-        close(se->fd);
+    df_turns_free(se->turns);
     free(se->words.fsname);
     free(se->words.subtype);
     free(se->mountpoint);
     free(se->later);
-    se->fd = -1;
+    se->turns = NULL;
+    se->mount.turns = NULL;
     se->mounted = false;
     se->later = NULL;
     se->words = (struct df_mount_words){0};
@@ -140,6 +139,7 @@ void df3_session_turn(struct fuse_session *se, bool (*is_my_turn)(void *turn), v
 
 void fuse_session_destroy(struct fuse_session *se)
 {
+    df_abi_own_loop_end(se);
     df_lowlevel_free(df_abi_session_take(se)); /* calls the file system's destroy */
     df_abi_session_free(se);
 }
@@ -211,39 +211,8 @@ void fuse_session_reset(struct fuse_session *se)
         df_plugin_stay(se->plugin);
 }
 
-/* ---- for a program with a loop of its own -------------------------------------------------- */
-
-/*
- * Such a program waits until the descriptor is readable, receives a request and processes it.
- * Requests come as calls here, so the descriptor is always readable, and receiving serves the mount
- * until it has ended. Other events of that loop wait until then.
+/* ---- channels of the program's own ------------------------------------------------------------
  */
-int fuse_session_fd(struct fuse_session *se)
-{
-    if (se->fd < 0 && se->mounted)
-        se->fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    return se->fd;
-}
-
-int fuse_session_receive_buf(struct fuse_session *se, struct fuse_buf *buf)
-{
-    buf->size = 0;
-    if (fuse_session_exited(se))
-        return 0;
-    int error = df_abi_serve(se, true);
-    return error == -EINTR ? -EIO : error;
-}
-
-/* There is never a request to process: receiving has done it. */
-void fuse_session_process_buf(struct fuse_session *se, const struct fuse_buf *buf)
-{
-    (void)se;
-    if (buf->size > 0)
-        fuse_log(FUSE_LOG_ERR,
-                 "fuse: a request of %zu bytes came from somewhere else and cannot "
-                 "be processed\n",
-                 buf->size);
-}
 
 int df_abi_custom_io(const struct fuse_custom_io *io, int fd)
 {

@@ -12,6 +12,7 @@ struct fuse;
 struct fuse_args;
 struct fuse_fs;
 struct fuse_operations;
+struct fuse_session;
 
 /* fuse_fs_new() with a function that frees user_data when the layer goes before its init has run,
  * so that no destroy is due. */
@@ -21,6 +22,10 @@ struct fuse_fs *df3_layer_new(const struct fuse_operations *op, size_t op_size, 
 /* Says that `f` is a FUSE 2 file system, whose own handle is `above`: its chmod, chown and utimens
  * need paths. `bears_null`: that of a file which has none any more may be NULL. Before its loop. */
 void df3_adopt(struct fuse *f, void *above, bool bears_null);
+
+/* fuse_session_fd(se) is readable when `fd` is, an eventfd(2) with EFD_SEMAPHORE that can be read
+ * once. Before the session's loop. 0 or -errno. */
+int df3_session_share_fd(struct fuse_session *se, int fd);
 
 /* What df3_adopt() was given. */
 void *df3_adopter(const struct fuse *f);

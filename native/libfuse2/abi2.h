@@ -192,8 +192,7 @@ struct fuse2_chan {
     char *mountpoint;         /* NULL: the program's own */
     struct fuse_args options; /* program name, then -o options for the mount */
     struct fuse2_session *session;
-    int fd; /* what fuse_chan_fd() shows: always readable, see fuse_session_fd(); or the program's
-             */
+    int fd; /* what fuse_chan_fd() shows: df3_session_share_fd(); or the program's */
     struct fuse2_chan_ops ops;                                          /* of the program */
     int (*receive_24)(struct fuse2_chan *chan, char *buf, size_t size); /* instead of ops.receive */
     size_t size; /* bytes of its largest message */

@@ -81,7 +81,7 @@ struct fuse2_chan *df2_chan_new(const char *mountpoint, struct fuse_args *args)
         return NULL;
     chan->options = (struct fuse_args)FUSE_ARGS_INIT(0, NULL);
     chan->size = 0x21000; /* as libfuse 2.9: 128 KiB and a page for the header */
-    chan->fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    chan->fd = eventfd(1, EFD_CLOEXEC | EFD_SEMAPHORE);
     chan->mountpoint = strdup(mountpoint);
     if (chan->fd >= 0 && chan->mountpoint && collect_options(chan, args) == 0 &&
         replace(NULL, chan) == 0)
@@ -211,16 +211,15 @@ struct fuse2_session *fuse2_chan_session(struct fuse2_chan *chan)
 }
 EXPORT(fuse2_chan_session, "fuse_chan_session@@FUSE_2.4");
 
-/* Over a mount no message ever comes: receiving serves it until it has ended. */
 int fuse2_chan_recv(struct fuse2_chan **chan, char *buf, size_t size)
 {
     struct fuse2_chan *from = *chan;
-    struct fuse_buf none = {0};
+    struct fuse_buf into = {.mem = buf, .size = size};
     if (from->receive_24)
         return from->receive_24(from, buf, size);
     if (from->ops.receive)
         return from->ops.receive(chan, buf, size);
-    return from->session ? fuse2_session_receive_buf(from->session, &none, chan) : -EINVAL;
+    return from->session ? fuse2_session_receive_buf(from->session, &into, chan) : -EINVAL;
 }
 EXPORT(fuse2_chan_recv, "fuse_chan_recv@@FUSE_2.6");
 

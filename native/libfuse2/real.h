@@ -113,6 +113,7 @@ REAL(session_exited);
 REAL(session_loop);
 REAL(session_mount);
 REAL(session_new);
+REAL(session_process_buf);
 REAL(session_receive_buf);
 REAL(session_reset);
 REAL(session_unmount);
@@ -219,6 +220,7 @@ REAL(stop_cleanup_thread);
 #define fuse_session_loop                df3_session_loop
 #define fuse_session_mount               df3_session_mount
 #define fuse_session_new                 df3_session_new
+#define fuse_session_process_buf         df3_session_process_buf
 #define fuse_session_receive_buf         df3_session_receive_buf
 #define fuse_session_reset               df3_session_reset
 #define fuse_session_unmount             df3_session_unmount

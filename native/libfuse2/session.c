@@ -146,7 +146,8 @@ int fuse2_session_loop_mt(struct fuse2_session *se)
 }
 EXPORT(fuse2_session_loop_mt, "fuse_session_loop_mt@@FUSE_2.4");
 
-/* A program with a loop of its own: receiving serves the mount until it has ended. */
+/* A program with a loop of its own. What the session receives makes the program's descriptor of the
+ * channel readable. */
 int fuse2_session_receive_buf(struct fuse2_session *se, struct fuse_buf *buf,
                               struct fuse2_chan **chan)
 {
@@ -156,18 +157,21 @@ int fuse2_session_receive_buf(struct fuse2_session *se, struct fuse_buf *buf,
             buf->size = (size_t)count;
         return count;
     }
-    if (!serves(se) || (!se->real && df2_lowlevel_start(se) != 0))
+    if (!serves(se) || (!se->real && df2_lowlevel_start(se) != 0) ||
+        df3_session_share_fd(se->real, se->chan->fd) != 0)
         return -EIO;
     return fuse_session_receive_buf(se->real, buf);
 }
 EXPORT(fuse2_session_receive_buf, "fuse_session_receive_buf@@FUSE_2.9");
 
-/* For a session of ours there is never a request to process: receiving has done it. */
 void fuse2_session_process(struct fuse2_session *se, const char *data, size_t size,
                            struct fuse2_chan *chan)
 {
+    const struct fuse_buf buf = {.mem = (void *)data, .size = size};
     if (se->custom)
         se->custom->process(se->userdata, data, size, chan);
+    else if (se->real)
+        fuse_session_process_buf(se->real, &buf);
 }
 EXPORT(fuse2_session_process, "fuse_session_process@@FUSE_2.4");
 

@@ -30,6 +30,7 @@
 struct df_guest;
 struct df_mount;
 struct df_plugin;
+struct df_turns;
 
 /* What the plugin has said about its mount: most of it by its command line, which the ABI library
  * parses. */
@@ -37,9 +38,10 @@ struct df_session {
     const char *mountpoint; /* absolute, as the plugin asked for it */
     const char *fsname;     /* -o fsname=, subtype=; may be NULL */
     const char *subtype;
-    bool readonly;    /* -o ro */
-    bool serial;      /* single-threaded loop or -s: one op at a time */
-    bool allow_other; /* else only the owner enters (EACCES) */
+    bool readonly;          /* -o ro */
+    bool serial;            /* single-threaded loop or -s: one op at a time */
+    struct df_turns *turns; /* when its own event loop says so; NULL: at any time */
+    bool allow_other;       /* else only the owner enters (EACCES) */
     bool allow_root;
     bool default_permissions; /* the host checks mode bits */
     uid_t owner_uid;          /* who mounted */
@@ -166,6 +168,16 @@ void df_plugin_ended_itself(struct df_plugin *plugin, int status, const char *wh
  */
 DF_PRIVATE_EXPORT int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session,
                                       struct df_fs *fs);
+
+/* The same for a loop of the program's own, which is main's and which session->turns wait for: on a
+ * thread of ours. The turns end with the mount, or at once if it cannot be attached. 0, -EAGAIN,
+ * -ENOMEM. */
+DF_PRIVATE_EXPORT int df_plugin_serve_aside(struct df_plugin *plugin,
+                                            const struct df_session *session, struct df_fs *fs);
+
+/* Main has left that loop: ends the mount, if it lives, and gives turns until its last file is
+ * closed. */
+DF_PRIVATE_EXPORT void df_plugin_serve_out(struct df_plugin *plugin);
 
 /* The plugin wants to end by itself (fuse_exit, fuse_session_exit, fuse_session_unmount): its mount
  * is detached lazily, this one or, if it does not serve yet, the next. Any thread, from inside an

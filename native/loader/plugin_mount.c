@@ -19,6 +19,7 @@
 
 #include "core/calls.h"
 #include "core/mount.h"
+#include "host/turns.h"
 #include "loader/guarded.h"
 #include "loader/plugin_private.h"
 #include "loader/program.h"
@@ -158,6 +159,58 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
     }
     end_serving(plugin);
     return error;
+}
+
+/* ---- for a loop of the program's own --------------------------------------------------------- */
+
+struct df_aside {
+    struct df_plugin *plugin;
+    const struct df_session *session;
+    struct df_fs *fs;
+    pthread_t thread; /* sleeps until the mount has ended */
+};
+
+static void *aside_thread(void *argument)
+{
+    struct df_aside *aside = argument;
+    df_plugin_serve(aside->plugin, aside->session, aside->fs);
+    df_turns_end(aside->session->turns);
+    return NULL;
+}
+
+int df_plugin_serve_aside(struct df_plugin *plugin, const struct df_session *session,
+                          struct df_fs *fs)
+{
+    struct df_aside *aside = malloc(sizeof(*aside));
+    if (!aside)
+        return -ENOMEM;
+    *aside = (struct df_aside){.plugin = plugin, .session = session, .fs = fs};
+    df_plugin_serve_out(plugin);       /* of an earlier session */
+    plugin->object.main_moves = false; /* its thread runs its loop */
+    int error = df_plugin_main_thread(&aside->thread, NULL, aside_thread, aside);
+    if (error)
+        free(aside);
+    else
+        atomic_store(&plugin->aside, aside);
+    return error;
+}
+
+void df_plugin_serve_out(struct df_plugin *plugin)
+{
+    if (plugin->pid != getpid())
+        return;
+    struct df_aside *aside = atomic_exchange(&plugin->aside, NULL);
+    if (!aside)
+        return;
+    struct df_turns *turns = aside->session->turns;
+    df_turns_take(turns);
+    if (!df_turns_ended(turns))
+        df_plugin_exit(plugin);
+    df_turns_desert(turns);
+    df_turns_give_all(turns);
+    pthread_join(aside->thread, NULL);
+    df_plugin_stay(plugin); /* what was said to a mount that had just ended is not for the next */
+    free(aside);
 }
 
 void df_plugin_exit(struct df_plugin *plugin)

@@ -58,6 +58,8 @@ struct df_plugin {
     int load_error; /* main's thread until ENDED, then the joiner: 0 or -errno */
     int status;     /* the same: what main returned */
 
+    _Atomic(struct df_aside *) aside; /* of a loop of the program's own; owned by who takes it */
+
     struct df_log log;
     bool foreground;    /* main's own: it was told to stay there */
     _Atomic bool heard; /* what it says is for who looks at the foreground, too */

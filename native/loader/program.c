@@ -12,6 +12,7 @@
 
 #include "host/on_stack.h"
 #include "loader/hooks.h"
+#include "loader/plugin.h"
 
 /* The program that runs on this thread; a plugin's main thread runs one. */
 struct run {
@@ -118,6 +119,7 @@ int df_program_run(df_main_function main, void *entry, struct df_guest *guest, i
             find_main(entry, &run);
         run.status = run.main(argc, argv, environ) & 0xff;
     }
+    df_plugin_serve_out(guest->plugin);
     if (run.status < DF_PROGRAM_KILLED)
         df_hooks_run_endings(guest, run.status); /* exit(3) in one of them leads here, too */
     df_program_land(before);

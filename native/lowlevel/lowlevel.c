@@ -208,6 +208,7 @@ static void obey(struct df_lowlevel *lane, const struct fuse_conn_info *conn)
     if (!session)
         return;
     lane->serial = session->serial;
+    lane->serial_lock.turns = session->turns;
     lane->guarded = !session->allow_other;
     lane->default_permissions = session->default_permissions;
     if (lane->default_permissions)

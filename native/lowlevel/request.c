@@ -68,19 +68,42 @@ int df_req_interrupted(fuse_req_t req)
  * says (signal(7)). */
 #define PATIENCE_S 3600
 
-void df_request_await(struct fuse_req *req)
+static void sleep_on(struct fuse_req *req)
 {
     const struct timespec limit = {.tv_sec = PATIENCE_S};
-    uint32_t state = DF_REQUEST_RUNNING;
 
-    hear(req);
-    if (!atomic_compare_exchange_strong(&req->state, &state, DF_REQUEST_AWAITED))
-        return; /* replied just now */
     while (atomic_load_explicit(&req->state, memory_order_acquire) == DF_REQUEST_AWAITED)
         if (syscall(SYS_futex, &req->state, FUTEX_WAIT_PRIVATE, DF_REQUEST_AWAITED, &limit, NULL,
                     0) < 0 &&
             errno == EINTR)
             interrupt(req);
+}
+
+/* The kernel says ENOTCONN where a program has closed its channel before it replied. */
+static void sleep_unless_deserted(struct fuse_req *req, struct df_turns *turns)
+{
+    struct df_turns_late late = {
+        .word = &req->state, .awaited = DF_REQUEST_AWAITED, .deserted = DF_REQUEST_DESERTED};
+
+    df_turns_late(turns, &late);
+    sleep_on(req);
+    df_turns_late_over(turns, &late);
+    if (atomic_load(&req->state) == DF_REQUEST_DESERTED)
+        req->result = -ENOTCONN;
+}
+
+void df_request_await(struct fuse_req *req)
+{
+    struct df_turns *turns = req->lane->serial_lock.turns;
+    uint32_t state = DF_REQUEST_RUNNING;
+
+    hear(req);
+    if (!atomic_compare_exchange_strong(&req->state, &state, DF_REQUEST_AWAITED))
+        return; /* replied just now */
+    if (turns)
+        sleep_unless_deserted(req, turns);
+    else
+        sleep_on(req);
 }
 
 /* ---- what a plugin may ask ------------------------------------------------------------------- */

@@ -27,7 +27,12 @@ enum { /* fuse_req.takes: kinds of reply that a request takes, beside an error *
        DF_TAKES_PLACE = 1 << 16, /* data, or where they are lent */
 };
 
-enum { DF_REQUEST_RUNNING, DF_REQUEST_REPLIED, DF_REQUEST_AWAITED }; /* fuse_req.state */
+enum {
+    DF_REQUEST_RUNNING,
+    DF_REQUEST_REPLIED,
+    DF_REQUEST_AWAITED,
+    DF_REQUEST_DESERTED, /* no reply will come: host/turns.h */
+}; /* fuse_req.state */
 
 struct df_attr_reply {
     struct stat st;
