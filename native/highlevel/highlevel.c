@@ -291,6 +291,23 @@ const struct df_caller *df_highlevel_caller(void)
     return frame ? frame->caller : NULL;
 }
 
+static void note_signal(void *noted)
+{
+    atomic_store_explicit((_Atomic bool *)noted, true, memory_order_relaxed);
+}
+
+/* A signal that came before is told at once. */
+bool df_highlevel_interrupted(void)
+{
+    _Atomic bool noted = false;
+
+    if (!df_highlevel_caller())
+        return false;
+    df_call_hear_signals(note_signal, &noted);
+    df_call_hear_signals(NULL, NULL);
+    return atomic_load_explicit(&noted, memory_order_relaxed);
+}
+
 int df_highlevel_invalidate(struct df_fs *fs, const char *path)
 {
     struct df_highlevel *hl = df_highlevel_of(fs);

@@ -85,6 +85,11 @@ DF_PRIVATE_EXPORT struct fuse_context *df_highlevel_context(void);
  * in init and destroy. */
 DF_PRIVATE_EXPORT const struct df_caller *df_highlevel_caller(void);
 
+/* fuse_interrupted(): the process for which the op on this thread is done has got a signal, has
+ * died or waits no longer. False outside of an operation, and where the thread is the caller's own,
+ * whose handlers run on it. */
+DF_PRIVATE_EXPORT bool df_highlevel_interrupted(void);
+
 /* fuse_invalidate_path(): forgets what is cached of `path`. 0, or -ENOENT when nothing was.
  * Any thread, also from inside an operation. */
 DF_PRIVATE_EXPORT int df_highlevel_invalidate(struct df_fs *fs, const char *path);

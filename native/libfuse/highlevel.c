@@ -160,11 +160,9 @@ int fuse_getgroups(int size, gid_t list[])
     return (int)caller->group_count;
 }
 
-/* An operation of this API runs on its caller's thread, in the middle of the caller's own call:
- * nobody is there to interrupt it. */
 int fuse_interrupted(void)
 {
-    return 0;
+    return df_highlevel_interrupted();
 }
 
 int fuse_invalidate_path(struct fuse *f, const char *path)
