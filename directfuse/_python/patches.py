@@ -97,8 +97,15 @@ def _host() -> nodes.Host | None:
     return _find(threading.get_ident())
 
 
+def _lived_for() -> nodes.Host | None:
+    """The same, or of the program that has started this thread."""
+    host = _host() or getattr(_starter(), "host", None)
+    with _lock:
+        return host if host in _initialised else None
+
+
 def _meant() -> nodes.Host | None:
-    """The same, or of the operation that runs on this thread."""
+    """That of _host(), or of the operation that runs on this thread."""
     return _host() or nodes.current()
 
 
@@ -118,25 +125,29 @@ def _life(theirs: dict[str, Any], default_options: Any) -> tuple[Callable[..., A
     """_LIFE: ours for what runs here, else theirs."""
 
     def init(ops: Any, mountpoint: str, options: Any = default_options, **others: Any) -> None:
-        if not _here():
+        if (program := _starter()) is None:
             theirs["init"](ops, mountpoint, options, **others)
             return
         made = nodes.Host(ops)
-        made.open(os.path.abspath(mountpoint), options)
+        with program.threads.entered():
+            made.open(os.path.abspath(mountpoint), options)
         made.thread = threading.get_ident()  # type: ignore[attr-defined]
         with _lock:
             _initialised.append(made)
-        running.program.host = made
+        program.host = made
 
     async def main(min_tasks: int = 1, max_tasks: int = 99) -> None:
-        ours = _host()
+        ours = _lived_for()
         if ours is None:
             await theirs["main"](min_tasks, max_tasks)
-        else:
+        elif _here():
             await _main(ours)
+        else:
+            with _starter().threads.serving():
+                await _main(ours)
 
     def close(unmount: bool = True) -> None:
-        ours = _host()
+        ours = _lived_for()
         if ours is None:
             theirs["close"](unmount)
             return

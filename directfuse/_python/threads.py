@@ -47,18 +47,27 @@ class Threads:
             self._started.append(thread)
 
     @contextlib.contextmanager
-    def serving(self) -> Iterator[None]:
-        """The calling thread is the program's, which may mount on it."""
-        thread = threading.current_thread()
+    def entered(self) -> Iterator[None]:
+        """The calling thread is the program's, which may make a session on it."""
         with self._changed:
             if not self._number:
                 raise RuntimeError("the program has ended")
             former = _pyhost.program_enter(self._number)
-            self._serving.append(thread)
         try:
             yield
         finally:
             _pyhost.program_enter(former)
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[None]:
+        """The same, and it may mount."""
+        thread = threading.current_thread()
+        with self._changed:
+            self._serving.append(thread)
+        try:
+            with self.entered():
+                yield
+        finally:
             with self._changed:
                 self._serving.remove(thread)
                 self._has_served = True

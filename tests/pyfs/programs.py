@@ -42,6 +42,24 @@ PYFUSE3_ASYNCIO = """
         pyfuse3.asyncio.disable()
 """
 
+PYFUSE3_ON_A_THREAD = """
+    import threading, trio, pyfuse3
+    from pyfs.notes import Notes
+
+    def begin():
+        pyfuse3.init(Notes(), sys.argv[1])
+
+    def serve():
+        {first}
+        trio.run(pyfuse3.main)
+        {last}
+
+    {before}
+    thread = threading.Thread(target=serve{how})
+    thread.start()
+    {then}
+"""
+
 MFUSEPY = """
     import mfusepy
     from pyfs.memory import Memory

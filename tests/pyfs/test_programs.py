@@ -22,6 +22,7 @@ from .programs import (
     MFUSEPY,
     PYFUSE3,
     PYFUSE3_ASYNCIO,
+    PYFUSE3_ON_A_THREAD,
     TESTS,
 )  # they need pyfuse3
 
@@ -247,6 +248,30 @@ def test_a_program_that_mounts_on_a_thread_of_its_own(script, how, then):
     text = FUSEPY_ON_A_THREAD.replace("{how}", how).replace("{then}", then)
     with directfuse.mount([script(text), "/program-thread"], placement="inline"):
         assert directfuse.open("/program-thread/a").read() == "content of a"
+
+
+@pytest.mark.parametrize("how", ["", ", daemon=True"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"first": "begin()", "last": "pyfuse3.close()", "before": "", "then": "thread.join()"},
+        {"first": "", "last": "pyfuse3.close()", "before": "begin()", "then": "thread.join()"},
+        {"first": "", "last": "", "before": "begin()", "then": "thread.join(); pyfuse3.close()"},
+    ],
+    ids=["all", "closes", "serves"],
+)
+def test_a_pyfuse3_program_that_serves_on_a_thread_of_its_own(script, words, how):
+    text = PYFUSE3_ON_A_THREAD.format(how=how, **words)
+    for placement in "inline", "server":
+        with directfuse.mount([script(text), "/program-thread"], placement=placement):
+            assert directfuse.open("/program-thread/a").read() == "content of a"
+    assert not directfuse.mounts()
+
+
+def test_a_pyfuse3_program_whose_main_returns_before_its_thread(script):
+    words = {"first": "begin()", "last": "pyfuse3.close()", "before": "", "then": "", "how": ""}
+    with directfuse.mount([script(PYFUSE3_ON_A_THREAD.format(**words)), "/program-left"]):
+        assert directfuse.open("/program-left/a").read() == "content of a"
 
 
 def test_a_mount_on_a_daemon_thread_ends_with_the_program(script):
