@@ -84,6 +84,31 @@ static int refuse_sanitizer(const struct df_elf *elf, const char *path, const ch
     return -ENOEXEC;
 }
 
+/* Objects of Qt belong to the thread that makes them and hear of events by that thread's loop. A
+ * program with a loop of its own has one such thread, and its operations run on their callers'
+ * (docs/decisions/163). Qt, if it is such a program; else NULL. */
+static const char *qt_of_own_loop(const struct df_elf *elf)
+{
+    static const char *const libraries[] = {"libQt5Core.so.5", "libQt6Core.so.6"};
+
+    if (!df_elf_symbol(elf, "fuse_session_process_buf", false))
+        return NULL;
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+        if (df_elf_needs(elf, libraries[i]))
+            return libraries[i];
+    return NULL;
+}
+
+static int refuse_qt(const char *path, const char *name, char *message, size_t size)
+{
+    snprintf(message, size,
+             "%s is linked to %s, whose objects belong to the thread of its loop; its operations "
+             "would run on other threads: mount it with placement \"helper\", in a process of its "
+             "own",
+             path, name);
+    return -ENOEXEC;
+}
+
 /* "libm.so.6, libc.so.6": what it is linked to. */
 static void list_needed(const struct df_elf *elf, char *list, size_t size)
 {
@@ -166,6 +191,9 @@ static int check(struct df_object *object, const char *path, char *message, size
     const char *sanitizer = error ? NULL : late_sanitizer(&elf);
     if (sanitizer)
         error = refuse_sanitizer(&elf, path, sanitizer, message, size);
+    const char *qt = error ? NULL : qt_of_own_loop(&elf);
+    if (qt)
+        error = refuse_qt(path, qt, message, size);
     object->cxx = !error && df_elf_needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = df_object_lingers(&elf);

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 import directfuse
+from tests.building import build, fuse
 
-from .test_every_api import compiled, inline, through_kernel
+from .test_every_api import SOURCES, compiled, inline, through_kernel
 
 __all__ = ["compiled"]  # a fixture
 
@@ -99,6 +100,23 @@ def test_what_it_has_not_answered_when_it_leaves_its_loop_is_not_connected(
         fs.stat(f"{root}/bye")
         thread.join()
     assert seen[0] in (errno.ENOTCONN, errno.ECONNABORTED)
+
+
+@pytest.mark.parametrize("library", ["libQt5Core.so.5", "libQt6Core.so.6"])
+def test_one_with_objects_that_belong_to_its_thread_is_in_a_process_of_its_own(library, tmp_path):
+    """The stand-in for Qt is empty: what a program is linked to tells."""
+    empty = tmp_path / "empty.c"
+    empty.touch()
+    build(empty, tmp_path / library, "-shared", f"-Wl,-soname,{library}")
+    source, target = SOURCES / "own_events.c", tmp_path / "program"
+    linked = ["-Wl,--no-as-needed", tmp_path / library, f"-Wl,-rpath,{tmp_path}"]
+    program = build(source, target, "-DMODERN=1", *fuse(), *linked)
+    command = [program, "-f", str(tmp_path / "m")]
+    with pytest.raises(directfuse.MountError, match=library):
+        directfuse.mount(command, placement="inline")
+    with directfuse.mount(command) as mount:
+        assert mount.placement == "helper"
+        assert content(directfuse, tmp_path / "m/late") == b"late"
 
 
 def test_such_a_program_is_mounted_again_and_again(program, tmp_path):
