@@ -86,7 +86,7 @@ static int refuse_sanitizer(const struct df_elf *elf, const char *path, const ch
 
 /* Objects of Qt belong to the thread that makes them and hear of events by that thread's loop. A
  * program with a loop of its own has one such thread, and its operations run on their callers'
- * (docs/decisions/163). Qt, if it is such a program; else NULL. */
+ * (docs/decisions/159). Qt, if it is such a program; else NULL. */
 static const char *qt_of_own_loop(const struct df_elf *elf)
 {
     static const char *const libraries[] = {"libQt5Core.so.5", "libQt6Core.so.6"};
