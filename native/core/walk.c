@@ -123,7 +123,7 @@ static int walk_step(struct walk *w, const char *name, size_t len, const char *r
         return 0;
     if (size < 0)
         return size == -EINVAL ? 0 : (int)size;
-    return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : -ENOENT;
+    return follow || w->rest[0] ? walk_follow(w, target, (size_t)size) : 0;
 }
 
 /* Returns 1 when it has come to a mount, 0 at the path's end, negative: no way there. */
@@ -160,11 +160,11 @@ int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *li
     return 0;
 }
 
-ssize_t df_walk_above(const char *path, bool follow, char out[PATH_MAX])
+ssize_t df_walk_out(const char *path, bool follow, char out[PATH_MAX])
 {
     struct walk w;
 
-    if (walk(&w, path, follow, 0) != 0 || !df_table_below(w.done, w.len))
+    if (walk(&w, path, follow, 0) != 0)
         return -1;
     memcpy(out, w.done, w.len);
     strcpy(out + w.len, w.len == 0 ? "/" : "");

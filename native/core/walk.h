@@ -28,10 +28,10 @@ void df_walk_up(char done[PATH_MAX], size_t *len);
 int df_walk_real(const char *path, bool follow, char out[PATH_MAX], uint32_t *links);
 
 /*
- * The same where it ends at a directory above a mountpoint, on disk or not: its length, with its
- * name in out; else -1. `path` may be out.
+ * The same where it ends on disk, or at a directory above a mountpoint that is not there: its
+ * length, with its name in out; else -1. `path` may be out.
  */
-ssize_t df_walk_above(const char *path, bool follow, char out[PATH_MAX]);
+ssize_t df_walk_out(const char *path, bool follow, char out[PATH_MAX]);
 
 /* readlink(2): the length of the link's text, at most PATH_MAX - 1 bytes without a NUL, or -errno
  * (EINVAL: no symlink). errno stays. */

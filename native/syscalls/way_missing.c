@@ -44,8 +44,20 @@ static bool scan_asked(const char *path, int dirfd, bool *walked, char text[PATH
     return df_walk_absolute(dirfd, path, room) == 0 && df_scan(room, text, scan) == 0;
 }
 
-/* <shadow>/t/<path> instead of one that leads to nothing on disk and lies above a mountpoint.
- * `walked`: a symlink may be on it. True: it is in out. */
+/* Where a path leads that goes through a directory above a mountpoint and up again, if that is on
+ * disk: the kernel, which does not find that directory, is asked for where it leads. */
+static bool is_on_disk(const struct df_scan *scan, const char *text, size_t len, char out[PATH_MAX])
+{
+    bool slash = (scan->slash || scan->last != DF_LAST_NAME) && len > 1 && len + 1 < PATH_MAX;
+
+    if (df_walk_real_entry(AT_FDCWD, text, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    strcpy(mempcpy(out, text, len), slash ? "/" : "");
+    return true;
+}
+
+/* <shadow>/t/<path> instead of one that leads to nothing on disk and lies above a mountpoint, or
+ * where one leads on disk. `walked`: a symlink may be on it. True: it is in out. */
 static bool find_above(struct dfi_way *way, bool walked, char out[PATH_MAX])
 {
     char text[PATH_MAX];
@@ -57,12 +69,15 @@ static bool find_above(struct dfi_way *way, bool walked, char out[PATH_MAX])
     if (!path || !scan_asked(path, dirfd, &walked, text, &scan))
         return false;
     if (walked) {
-        len = df_walk_above(scan.text, scan.slash || !dfi_way_is_of_link(way, &way->leg[0]), text);
+        len = df_walk_out(scan.text, scan.slash || !dfi_way_is_of_link(way, &way->leg[0]), text);
+        if (len > 0 && is_on_disk(&scan, text, (size_t)len, out))
+            return true;
         scan.text = text;
-    } else if (df_table_below(scan.text, scan.len)) {
+    } else {
         len = (ssize_t)scan.len;
     }
-    return len > 0 && dfi_cwd_shadow(way->record.files, scan.text, (size_t)len, out) == 0;
+    return len > 0 && df_table_below(scan.text, (size_t)len) &&
+           dfi_cwd_shadow(way->record.files, scan.text, (size_t)len, out) == 0;
 }
 
 bool dfi_way_look_above(struct dfi_way *way, bool walked, long *ret)

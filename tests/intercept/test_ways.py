@@ -77,6 +77,50 @@ def test_ways_above_a_mountpoint_lead_where_they_do_on_disk(plain, mounted, link
     assert found.seen() == wanted.seen()
 
 
+#: Looks from directories above the mount, which are not on disk in the run, at what is on disk
+#: beside them.
+_BESIDE = """
+import os, sys
+top, links = sys.argv[1], sys.argv[2]
+def said(call, *args):
+    try:
+        return call(*args)
+    except OSError as error:
+        return error.errno
+os.symlink(top + "/a", links + "/above")
+ways = ["a/..", "a/../beside", "a/deep/../../beside", "a/deep/../../beside/", "a/../link",
+        "a/../link/.", "a/../dangling", "a/../none", "a/none/../../beside", "a/../d/..", "a/../d"]
+ways = [top + "/" + way for way in ways] + [links + "/above/../beside", links + "/above/../d"]
+for place in (top, top + "/a", top + "/a/deep", "/"):
+    os.chdir(place)
+    for number, way in enumerate([*ways, *map(os.path.relpath, ways[:2])]):
+        print(number, said(lambda: open(way).read()), said(lambda: sorted(os.listdir(way))),
+              said(os.access, way, os.R_OK), said(os.readlink, way), said(os.lstat, way) == 2,
+              said(os.chdir, way), os.path.relpath(os.getcwd(), top))
+        os.chdir(place)
+"""
+
+
+def put_beside(top):
+    (top / "d").mkdir(parents=True)
+    (top / "beside").write_text("beside")
+    (top / "link").symlink_to("beside")
+    (top / "dangling").symlink_to("nowhere")
+
+
+def test_ways_go_up_from_above_a_mountpoint_to_what_is_on_disk(plain, mounted, links, tmp_path):
+    on_disk = tmp_path / "no"
+    put_beside(on_disk)
+    (on_disk / "a/deep/point").mkdir(parents=True)
+    wanted = plain(sys.executable, "-c", _BESIDE, on_disk, links[0])
+    assert (wanted.status, wanted.err) == (0, b"")
+    on_disk.rename(tmp_path / "yes")
+    mounted.deep = str(on_disk / "a/deep/point")
+    put_beside(on_disk)
+    found = mounted(sys.executable, "-c", _BESIDE, on_disk, links[1], deep=True)
+    assert found.seen() == wanted.seen()
+
+
 #: Ways into the mount that go up from what is a directory, and from what is none.
 _UP_FROM = """
 import os, sys
