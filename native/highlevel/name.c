@@ -178,7 +178,7 @@ int df_highlevel_symlink(struct df_fs *fs, struct df_call *call, const char *tar
 
 /* vfs_link() of the kernel: an open file whose last name is gone gets no new one. The name that it
  * is hidden by is among its links, and none that anybody has given it. */
-static bool is_nameless(const struct df_file *file, const struct df_place *from)
+static bool is_nameless(struct df_file *file, const struct df_place *from)
 {
     return df_open_path_is_hidden(df_handle_of(file)->node) && from->st->st_nlink <= 1;
 }
