@@ -36,9 +36,9 @@ static long list_real(const struct dfi_frame *frame)
         return -EBADF;
     dfi_table_refresh(files->link.segment);
     if (!df_table_any())
-        return dfi_listing_read(fd, program, size);
+        return dfi_listing_read(files, fd, program, size);
     dfi_linger_end(files);
-    return dfi_listing_next(files, fd, dfi_listing_read(fd, program, size), program, size);
+    return dfi_listing_next(files, fd, dfi_listing_read(files, fd, program, size), program, size);
 }
 
 /* The kernel counts down in an int: into a negative number of bytes no entry fits. */

@@ -1,15 +1,20 @@
 /*
  * listing.h - what differs from the kernel's own listings of real directories: mountpoints that are
- * not on disk are in those of the directories that they are in, and descriptors of ours are in
- * none.
+ * not on disk are in those of the directories that they are in, and descriptors of ours and the
+ * run's own directory are in none.
  */
 #ifndef DF_SYSCALLS_LISTING_H
 #define DF_SYSCALLS_LISTING_H
 
 #include "syscalls/files.h"
 
-/* getdents64(2) of a directory of the kernel's, without the descriptors that are ours. */
-long dfi_listing_read(int fd, unsigned long program, size_t size);
+/* getdents64(2) of a directory of the kernel's, without what is ours. */
+long dfi_listing_read(const struct dfi_files *files, int fd, unsigned long program, size_t size);
+
+/* Of `got` bytes of a listing, those that stay without the run's own directory: they have moved up.
+ */
+long dfi_listing_without_run(const struct dfi_files *files, int fd, unsigned long program,
+                             long got);
 
 /*
  * What follows a getdents64(2) of a directory of the kernel's, which has read `got` bytes into the

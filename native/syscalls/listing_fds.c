@@ -72,14 +72,16 @@ static long take_out(unsigned long program, long got)
     return kept;
 }
 
-long dfi_listing_read(int fd, unsigned long program, size_t size)
+long dfi_listing_read(const struct dfi_files *files, int fd, unsigned long program, size_t size)
 {
     for (;;) {
         long got = dfi_kernel(__NR_getdents64, fd, program, size);
 
-        if (got <= 0 || !may_list_fds(program, got) || !dfi_proc_lists_fds(fd))
+        if (got <= 0)
             return got;
-        got = take_out(program, got);
+        got = may_list_fds(program, got) && dfi_proc_lists_fds(fd)
+                  ? take_out(program, got)
+                  : dfi_listing_without_run(files, fd, program, got);
         if (got > 0) /* 0 would be the end */
             return got;
     }

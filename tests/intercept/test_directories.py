@@ -107,3 +107,19 @@ def test_ways_lead_where_they_do_in_a_plain_directory(plain, mounted, tmp_path):
 def test_who_stands_in_a_directory_goes_with_it(plain, mounted):
     """Whoever renames or replaces it, and by whatever name; see stands.py."""
     assert_like_plain(plain, mounted, "-S", PROGRAMS / "stands.py")
+
+
+#: The runs that are listed of which one has a directory for that in which this stands.
+_LISTS_RUNS = """
+import glob, os
+os.makedirs("deep/er")
+os.chdir("deep/er")
+os.listdir(".")
+runs = ["/dev/shm/" + name for name in os.listdir("/dev/shm") if name.startswith("directfuse-run-")]
+print([run for run in runs if glob.glob(f"{run}/*/t{os.getcwd()}")])
+"""
+
+
+def test_the_directory_of_the_run_is_in_no_listing(mounted):
+    """By it `find /` would come to the mounts once more, on a way that is not one."""
+    assert mounted(sys.executable, "-c", _LISTS_RUNS).seen() == (0, b"[]\n", b"")
