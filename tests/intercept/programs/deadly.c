@@ -11,15 +11,24 @@
 #include <signal.h>
 #include <string.h>
 
-#define MIB   ((off_t)1 << 20)
-#define CHUNK (MIB / 2)
-#define SIZE  (256 * MIB)
+#define MIB        ((off_t)1 << 20)
+#define CHUNK      (MIB / 2)
+#define SIZE       (256 * MIB)
 
-#define SLOW  (CHUNK + 4096)
+#define SLOW       (CHUNK + 4096)
+
+#define ALLOW_MMAP (1u << 28) /* FUSE_CAP_DIRECT_IO_ALLOW_MMAP of libfuse 3.16 */
 
 static pid_t opener;
 static sem_t begun, over;
 static int made; /* a directory: any has the file */
+
+static void *fs_init(struct fuse_conn_info *conn, struct fuse_config *config)
+{
+    (void)config;
+    conn->want |= conn->capable & ALLOW_MMAP;
+    return NULL;
+}
 
 static int is_file(const char *path)
 {
@@ -79,7 +88,7 @@ static int fs_read(const char *path, char *buf, size_t size, off_t offset,
 }
 
 static const struct fuse_operations ops = {
-    .getattr = fs_getattr, .mkdir = fs_mkdir, .open = fs_open, .read = fs_read};
+    .init = fs_init, .getattr = fs_getattr, .mkdir = fs_mkdir, .open = fs_open, .read = fs_read};
 
 int main(int argc, char **argv)
 {
