@@ -366,14 +366,20 @@ os.execvp(sys.argv[2], sys.argv[2:])
 def test_a_run_is_elsewhere_where_landlock_forbids_dev_shm(tmp_path, monkeypatch):
     """Which access(2) does not know."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    script = "cd /m && echo x >f && cat f && ls $TMPDIR"
+    script = "cd /m && echo x >f && cat f && read go"
     words = [*COMMAND, "run", "-m", "memfs /m", "--", "sh", "-c", script]
     locked = [sys.executable, "-c", LANDLOCK, tmp_path, *words]
-    run = subprocess.run(locked, capture_output=True, text=True, timeout=60, check=False)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(locked, text=True, **pipes) as run:
+        assert run.stdout is not None
+        said = run.stdout.readline()  # the run is there
+        there = os.listdir(tmp_path)
+        _, error = run.communicate("\n", timeout=60)
     if run.returncode == 77:
         pytest.skip("the kernel has no Landlock")
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("x\ndirectfuse-run-") and os.listdir(tmp_path) == []
+    assert (said, run.returncode, error) == ("x\n", 0, "")
+    assert [name.rpartition("-")[0] for name in there] == ["directfuse-run"]
+    assert os.listdir(tmp_path) == []
 
 
 # ---- a root that is read-only --------------------------------------------------------------------
