@@ -1,5 +1,6 @@
 """The calls look like those of `os`: signatures, argument errors, results."""
 
+import contextlib
 import fcntl
 import importlib.metadata
 import inspect
@@ -372,18 +373,26 @@ DESCRIPTORS = {
 }
 
 
+@contextlib.contextmanager
+def opened(functions, root):
+    """The descriptor of a file, by os.open of those functions."""
+    fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
+    try:
+        yield fd
+    finally:
+        functions.close(fd)
+
+
 @pytest.mark.parametrize("name", DESCRIPTORS)
 def test_a_call_on_a_descriptor_ends_as_on_a_real_file(name, both):
     def act(functions, root):
-        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
-        try:
-            return DESCRIPTORS[name](functions, fd)
-        except TypeError as error:
-            return str(error)
-        except OverflowError as error:
-            return type(error)
-        finally:
-            functions.close(fd)
+        with opened(functions, root) as fd:
+            try:
+                return DESCRIPTORS[name](functions, fd)
+            except TypeError as error:
+                return str(error)
+            except OverflowError as error:
+                return type(error)
 
     real, ours = outcomes(both, act)
     assert ours == real
@@ -456,13 +465,11 @@ def test_arguments_of_fcntl_are_those_of_the_module(name, both):
     """Above all where they are addresses: no kernel is there to say EFAULT."""
 
     def act(functions, root):
-        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
-        try:
-            return OF_FCNTL[name](fcntl if functions is os else functions, fd)
-        except (TypeError, OverflowError) as error:
-            return type(error)
-        finally:
-            functions.close(fd)
+        with opened(functions, root) as fd:
+            try:
+                return OF_FCNTL[name](fcntl if functions is os else functions, fd)
+            except (TypeError, OverflowError) as error:
+                return type(error)
 
     real, ours = outcomes(both, act)
     assert ours == real
@@ -470,12 +477,11 @@ def test_arguments_of_fcntl_are_those_of_the_module(name, both):
 
 def test_ioctl_writes_no_further_than_its_buffer(both):
     def act(functions, root):
-        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
         memory = bytearray(b"\xff" * 16)
         module = fcntl if functions is os else functions
-        result = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1])
-        copied = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1], False)
-        functions.close(fd)
+        with opened(functions, root) as fd:
+            result = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1])
+            copied = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1], False)
         return result, copied, memory
 
     real, ours = outcomes(both, act)
@@ -505,16 +511,14 @@ BY_NUMBER = {
 @pytest.mark.parametrize("name", BY_NUMBER)
 def test_descriptors_in_the_place_of_paths_may_be_such_numbers(name, both):
     def act(functions, root):
-        fd = getattr(functions, "os_open", functions.open)(f"{root}/f", os.O_RDWR | os.O_CREAT)
-        try:
-            return BY_NUMBER[name](functions, Number(fd))
-        except (TypeError, ValueError) as error:
-            return type(error)
-        except OSError as error:
-            error.filename = type(error.filename)
-            raise
-        finally:
-            functions.close(fd)
+        with opened(functions, root) as fd:
+            try:
+                return BY_NUMBER[name](functions, Number(fd))
+            except (TypeError, ValueError) as error:
+                return type(error)
+            except OSError as error:
+                error.filename = type(error.filename)
+                raise
 
     real, ours = outcomes(both, act)
     assert ours == real
