@@ -211,8 +211,7 @@ void fuse_session_reset(struct fuse_session *se)
         df_plugin_stay(se->plugin);
 }
 
-/* ---- channels of the program's own ------------------------------------------------------------
- */
+/* ---- channels of the program's own ----------------------------------------------------------- */
 
 int df_abi_custom_io(const struct fuse_custom_io *io, int fd)
 {

@@ -11,8 +11,7 @@
 /* getdents64(2) of a directory of the kernel's, without what is ours. */
 long dfi_listing_read(const struct dfi_files *files, int fd, unsigned long program, size_t size);
 
-/* Of `got` bytes of a listing, those that stay without the run's own directory: they have moved up.
- */
+/* What stays of `got` bytes of a listing without the run's own directory, moved up. */
 long dfi_listing_without_run(const struct dfi_files *files, int fd, unsigned long program,
                              long got);
 
