@@ -13,28 +13,23 @@
 
 #define HEADER ((long)offsetof(struct dirent64, d_name))
 
-struct run {
-    char path[sizeof(((struct dfi_files *)0)->shadow)];
-    const char *name; /* the last of its path */
-};
-
-/* Placeholders are in a directory below it, whose name other users cannot list. */
-static void find_run(const struct dfi_files *files, struct run *run)
+/* Placeholders are in a directory below the run's, whose name other users cannot list: the run's is
+ * the last name but one. Looked for at each listing, so nothing is copied. */
+static const char *name_of_run(const struct dfi_files *files, size_t *len)
 {
-    char *slash;
+    const char *end = files->shadow + files->shadow_len, *name;
 
-    strcpy(run->path, files->shadow);
-    slash = strrchr(run->path, '/');
-    if (slash)
-        *slash = '\0';
-    slash = strrchr(run->path, '/');
-    run->name = slash ? slash + 1 : run->path;
+    while (end > files->shadow && *--end != '/')
+        ;
+    for (name = end; name > files->shadow && name[-1] != '/';)
+        name--;
+    *len = (size_t)(end - name);
+    return name;
 }
 
 /* The entry of that name: where it begins among `got` bytes, its size in *size; or -1. */
-static long find(unsigned long program, long got, const char *name, unsigned *size)
+static long find(unsigned long program, long got, const char *name, size_t len, unsigned *size)
 {
-    size_t len = strlen(name) + 1;
     struct dirent64 entry;
 
     for (long at = 0; at + HEADER < got; at += entry.d_reclen) {
@@ -42,23 +37,27 @@ static long find(unsigned long program, long got, const char *name, unsigned *si
 
         if (dfi_copy_from(&entry, there, (size_t)HEADER) < 0 || entry.d_reclen <= HEADER)
             break; /* another thread has written there */
-        if (entry.d_type != DT_DIR || entry.d_reclen < HEADER + (long)len)
+        if (entry.d_type != DT_DIR || entry.d_reclen < HEADER + (long)len + 1)
             continue;
-        if (dfi_copy_from(entry.d_name, there + HEADER, len) < 0)
+        if (dfi_copy_from(entry.d_name, there + HEADER, len + 1) < 0)
             break;
         *size = entry.d_reclen;
-        if (memcmp(entry.d_name, name, len) == 0)
+        if (memcmp(entry.d_name, name, len) == 0 && entry.d_name[len] == '\0')
             return at;
     }
     return -1;
 }
 
-static bool is_listed(const struct run *run, int fd)
+static bool is_run(const struct dfi_files *files, int fd, const char *name, size_t len)
 {
+    char path[sizeof(files->shadow)];
     struct stat listed, own;
 
-    return dfi_kernel(__NR_newfstatat, fd, run->name, &listed, AT_SYMLINK_NOFOLLOW) == 0 &&
-           dfi_kernel(__NR_newfstatat, AT_FDCWD, run->path, &own, AT_SYMLINK_NOFOLLOW) == 0 &&
+    strcpy(path, files->shadow);
+    path[name + len - files->shadow] = '\0';
+    return dfi_kernel(__NR_newfstatat, fd, path + (name - files->shadow), &listed,
+                      AT_SYMLINK_NOFOLLOW) == 0 &&
+           dfi_kernel(__NR_newfstatat, AT_FDCWD, path, &own, AT_SYMLINK_NOFOLLOW) == 0 &&
            listed.st_dev == own.st_dev && listed.st_ino == own.st_ino;
 }
 
@@ -78,14 +77,12 @@ static bool move_down(unsigned long to, unsigned long from, size_t size)
 
 long dfi_listing_without_run(const struct dfi_files *files, int fd, unsigned long program, long got)
 {
-    struct run run;
+    size_t len;
+    const char *name = name_of_run(files, &len);
     unsigned size = 0;
-    long at, behind;
+    long at = find(program, got, name, len, &size), behind = at + (long)size;
 
-    find_run(files, &run);
-    at = find(program, got, run.name, &size);
-    behind = at + (long)size;
-    if (at < 0 || behind > got || !is_listed(&run, fd))
+    if (at < 0 || behind > got || !is_run(files, fd, name, len))
         return got;
     if (!move_down(program + (unsigned long)at, program + (unsigned long)behind,
                    (size_t)(got - behind)))
