@@ -110,6 +110,7 @@ enum {                              /* df_shared_mount.flags */
        DF_SHARED_READONLY = 1 << 0, /* calls that would change something: EROFS */
        DF_SHARED_PERMITS = 1 << 1,  /* DF_ATTACH_PERMITS (core/mount.h) */
        DF_SHARED_COVERS = 1 << 2,   /* something lies on disk where it is mounted */
+       DF_SHARED_ACLS = 1 << 3,     /* DF_ATTACH_ACLS */
 };
 
 struct df_shared_mount {

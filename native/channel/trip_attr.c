@@ -24,6 +24,13 @@ static bool permits_by_attributes(const struct df_trip *trip)
     return flags_of_mount(trip) & DF_SHARED_PERMITS;
 }
 
+/* What attributes grant, of a mount that permits by them. */
+static bool grants(const struct df_trip *trip, const struct stat *st, int mask)
+{
+    return !(flags_of_mount(trip) & DF_SHARED_ACLS && df_caller_is_for_acl(trip->caller, st)) &&
+           df_caller_may(trip->caller, st, mask);
+}
+
 /* Of a path with a slash or "." at its end what is kept of the name alone says all, if that is a
  * directory, and one that may be searched. (Who asks so has `st` in memory of the core's own.) */
 static bool answers_as_directory(const struct df_trip *trip, const struct df_trip_where *where,
@@ -31,9 +38,8 @@ static bool answers_as_directory(const struct df_trip *trip, const struct df_tri
 {
     if (!(where->flags & DF_CACHE_AS_DIRECTORY) || result != 0)
         return true;
-    return S_ISDIR(st->st_mode) &&
-           (!(where->flags & DF_WHERE_DOT) || !permits_by_attributes(trip) ||
-            df_caller_may(trip->caller, st, X_OK));
+    return S_ISDIR(st->st_mode) && (!(where->flags & DF_WHERE_DOT) ||
+                                    !permits_by_attributes(trip) || grants(trip, st, X_OK));
 }
 
 static __attribute__((noinline)) bool look(struct df_trip *trip, const struct df_trip_where *where,
@@ -149,8 +155,7 @@ bool df_trip_known_access(struct df_trip *trip, const struct df_trip_where *wher
 
     if (!(flags & DF_SHARED_PERMITS) || (flags & DF_SHARED_READONLY && mask & W_OK))
         return false;
-    return df_trip_known(trip, where, result, &st) &&
-           (*result != 0 || df_caller_may(trip->caller, &st, mask));
+    return df_trip_known(trip, where, result, &st) && (*result != 0 || grants(trip, &st, mask));
 }
 
 /* Where attributes say all, they are what is asked for: the answer is known the next time. What
@@ -162,7 +167,7 @@ int df_trip_access(struct df_trip *trip, const struct df_trip_where *where, int 
     if (permits_by_attributes(trip)) {
         int result = df_trip_getattr(trip, where, &st);
 
-        if (result != 0 || df_caller_may(trip->caller, &st, mask))
+        if (result != 0 || grants(trip, &st, mask))
             return result;
     }
     return (int)DF_TRIP_BY_NAME(access, where, .mask = mask);

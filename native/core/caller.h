@@ -98,6 +98,14 @@ static inline bool df_caller_may(const struct df_caller *caller, const struct st
     return ((unsigned)mask & ~granted & 7) == 0;
 }
 
+/* Does an ACL decide, if a file that has these attributes has one? Not for its owner and not for
+ * root; and where the bits of the group are clear, which are the ACL's mask, Linux does not look at
+ * it: acl_permission_check() of fs/namei.c. */
+static inline bool df_caller_is_for_acl(const struct df_caller *caller, const struct stat *st)
+{
+    return !caller->capable && caller->uid != st->st_uid && st->st_mode & S_IRWXG;
+}
+
 void df_caller_lock(void); /* for fork.c */
 void df_caller_unlock(void);
 void df_caller_after_fork(void); /* in the child: another pid, another owner of locks */

@@ -22,7 +22,8 @@ enum {                               /* df_mount_spec.flags */
        DF_ATTACH_READONLY = 1 << 0,  /* calls that would change something: EROFS */
        DF_ATTACH_WRITEBACK = 1 << 1, /* df_fs.writes_back of the file system */
        DF_ATTACH_PERMITS = 1 << 2,   /* default_permissions: what access answers follows from what
-                                        getattr does, by df_caller_may() */
+                                        getattr does, by df_caller_may(), */
+       DF_ATTACH_ACLS = 1 << 3,      /* df_fs.acls: but not where df_caller_is_for_acl() */
 };
 
 enum {                          /* df_mount_detach flags */

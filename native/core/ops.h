@@ -340,6 +340,7 @@ struct df_ops {
 struct df_fs {
     const struct df_ops *ops;
     bool writes_back; /* its writes may be kept and made later: FUSE_CAP_WRITEBACK_CACHE */
+    bool acls;        /* with access control lists: FUSE_CAP_POSIX_ACL */
     bool polls;       /* it can tell whether files are ready: FUSE has its operation poll */
     bool shortens;    /* its copy_file_range copies what the source has, if asked for more */
 };

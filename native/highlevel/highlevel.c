@@ -13,9 +13,9 @@
 #include "highlevel/frame.h"
 #include "host/open_traits.h"
 
-/* What this lane can do; writeback caching, where somebody does it. Left out: POSIX ACLs, cached
- * symlinks and explicit invalidation of data, which only a kernel does; who asks for them without
- * looking is told so. */
+/* What this lane can do; writeback caching, where somebody does it. Left out: POSIX ACLs, which no
+ * program is known to want of this API (docs/decisions/160); cached symlinks and explicit
+ * invalidation of data, which only a kernel does; who asks for them without looking is told so. */
 #define OFFERED                                                                                    \
     (FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS | FUSE_CAP_ATOMIC_O_TRUNC |                        \
      FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_DONT_MASK | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | \

@@ -183,6 +183,12 @@ static bool is_nameless(struct df_file *file, const struct df_place *from)
     return df_open_path_is_hidden(df_handle_of(file)->node) && from->st->st_nlink <= 1;
 }
 
+/* To read and write it, if mode bits are ours to check. */
+static bool has_rights(const struct df_frame *frame, const struct stat *st)
+{
+    return !frame->hl->check || df_permission_check(frame->caller, st, R_OK | W_OK) == 0;
+}
+
 /* Whether what is there may have another name: no directory, and not all files of others. */
 static int may_link(struct df_frame *frame, const struct df_where *what, struct df_place *from)
 {
@@ -193,7 +199,7 @@ static int may_link(struct df_frame *frame, const struct df_where *what, struct 
         return result;
     result = df_walk_find(frame, from, true);
     if (result == 0 && !capable)
-        result = df_permission_link(frame->caller, from->st, frame->hl->check);
+        result = df_permission_link(frame->caller, from->st, has_rights(frame, from->st));
     return result == 0 && itself && is_nameless(what->base, from) ? -ENOENT : result;
 }
 
@@ -251,7 +257,9 @@ static int may_remove(struct df_frame *frame, const struct df_where *where, stru
     if (df_frame_checks(frame)) {
         result = df_walk_stat_parent(frame, place, &parent);
         if (result == 0)
-            result = df_permission_remove(frame->caller, &parent, place->st);
+            result = df_permission_check(frame->caller, &parent, W_OK | X_OK);
+        if (result == 0)
+            result = df_permission_sticky(frame->caller, &parent, place->st);
     }
     if (result == 0 && directory && !S_ISDIR(place->entry.mode))
         result = -ENOTDIR;

@@ -126,11 +126,11 @@ static int may_move_one(struct df_frame *frame, struct df_place *place, bool rep
     struct stat parent;
     int result = df_walk_stat_parent(frame, place, &parent);
 
-    if (result)
-        return result;
-    if (replaced)
-        return df_permission_remove(frame->caller, &parent, place->st);
-    return df_permission_check(frame->caller, &parent, W_OK | X_OK);
+    if (result == 0)
+        result = df_permission_check(frame->caller, &parent, W_OK | X_OK);
+    if (result == 0 && replaced)
+        result = df_permission_sticky(frame->caller, &parent, place->st);
+    return result;
 }
 
 /* A directory that moves to another parent has its ".." changed: that takes the right to write it,

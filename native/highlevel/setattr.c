@@ -95,6 +95,16 @@ static int check_type(mode_t mode, const struct df_setattr *set)
     return 0;
 }
 
+static int check_permission(const struct df_frame *frame, const struct stat *st, bool by_name,
+                            struct df_setattr *set)
+{
+    int result = 0;
+
+    if (df_permission_setattr_writes(frame->caller, st, by_name, set))
+        result = df_permission_check(frame->caller, st, W_OK);
+    return result ? result : df_permission_setattr(frame->caller, st, set);
+}
+
 /* May it be set, and what goes with it? Of `st` only the type is known unless
  * needs_attributes(). */
 static int prepare(struct df_frame *frame, const struct stat *st, bool by_name,
@@ -103,7 +113,7 @@ static int prepare(struct df_frame *frame, const struct stat *st, bool by_name,
     int result = check_type(st->st_mode, set);
 
     if (result == 0 && df_frame_checks(frame))
-        result = df_permission_setattr(frame->caller, st, by_name, set);
+        result = check_permission(frame, st, by_name, set);
     if (result == 0 && takes_privileges(frame, st->st_mode, set))
         strip_privileges(st->st_mode, set);
     return result;

@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 
 #include "highlevel/walk.h"
+#include "host/acl.h"
 #include "host/permission.h"
 #include "host/xattr.h"
 
@@ -40,16 +41,15 @@ static ssize_t answer(struct df_frame *frame, const struct df_place *place, uint
     return df_place_result(frame, place, (int)df_answer_count(result));
 }
 
-/* Walks to the object and sees that the attribute may be read or written (no name: any read). Who
- * has no such op is not supported, but what is wrong with path or name comes first, as in the
- * kernel. */
+/* Walks to the object and sees that the attribute may be read (no name: their list). Who has no
+ * such op is not supported, but what is wrong with path or name comes first, as in the kernel. */
 static ssize_t reach(struct df_frame *frame, const struct df_where *where, const char *name,
-                     bool write, bool supported, struct df_place *place)
+                     bool supported, struct df_place *place)
 {
     ssize_t result = df_walk(frame, where, 0, place, NULL);
 
     if (result == 0 && name)
-        result = may(frame, place, name, write);
+        result = may(frame, place, name, false);
     if (result == 0 && !supported)
         result = -EOPNOTSUPP;
     return result;
@@ -69,7 +69,7 @@ static ssize_t get(struct df_frame *frame, const struct df_where *where, const c
     struct df_place place;
 
     bool supported = hl->ops.getxattr && !df_highlevel_lacks(hl, DF_MISSING_GETXATTR);
-    ssize_t result = reach(frame, where, name, false, supported, &place);
+    ssize_t result = reach(frame, where, name, supported, &place);
     if (result == 0)
         result = answer(
             frame, &place, DF_MISSING_GETXATTR,
@@ -90,7 +90,7 @@ static ssize_t list(struct df_frame *frame, const struct df_where *where, char *
     struct df_place place;
 
     bool supported = hl->ops.listxattr && !df_highlevel_lacks(hl, DF_MISSING_LISTXATTR);
-    ssize_t result = reach(frame, where, NULL, false, supported, &place);
+    ssize_t result = reach(frame, where, NULL, supported, &place);
     if (result == 0)
         result =
             answer(frame, &place, DF_MISSING_LISTXATTR,
@@ -106,20 +106,71 @@ ssize_t df_highlevel_listxattr(struct df_fs *fs, struct df_call *call, const str
     return DF_IN_FRAME(fs, call, list(&frame, where, names, size));
 }
 
-static int set(struct df_frame *frame, const struct df_where *where, const char *name,
-               const void *value, size_t size, int flags)
+struct attribute {
+    const char *name;
+    const void *value;
+    size_t size;
+    int flags;
+};
+
+/* ---- writing: the ctime changes ---- */
+
+static int put(struct df_frame *frame, const struct df_place *place,
+               const struct attribute *attribute)
 {
     struct df_highlevel *hl = frame->hl;
-    struct df_place place;
+    int result;
 
-    bool supported = hl->ops.setxattr && !df_highlevel_lacks(hl, DF_MISSING_SETXATTR);
-    int result = (int)reach(frame, where, name, true, supported, &place);
-    if (result == 0) {
+    if (!hl->ops.setxattr || df_highlevel_lacks(hl, DF_MISSING_SETXATTR))
+        return -EOPNOTSUPP;
+    result = hl->ops.setxattr(place->path, attribute->name, attribute->value, attribute->size,
+                              attribute->flags);
+    result = (int)answer(frame, place, DF_MISSING_SETXATTR, df_answer_error(result));
+    df_entry_cache_forget_attributes(&hl->cache, place->key);
+    return result;
+}
+
+static int take_away(struct df_frame *frame, const struct df_place *place, const char *name)
+{
+    struct df_highlevel *hl = frame->hl;
+    int result;
+
+    if (!hl->ops.removexattr || df_highlevel_lacks(hl, DF_MISSING_REMOVEXATTR))
+        return -EOPNOTSUPP;
+    result = df_answer_error(hl->ops.removexattr(place->path, name));
+    result = (int)answer(frame, place, DF_MISSING_REMOVEXATTR, result);
+    df_entry_cache_forget_attributes(&hl->cache, place->key);
+    return result;
+}
+
+/* An access control list; without bytes it is taken away. */
+static int set_acl(struct df_frame *frame, const struct df_place *place,
+                   const struct attribute *attribute)
+{
+    struct attribute list = *attribute;
+    int result = df_acl_set(list.name, place->entry.mode, list.value, list.size);
+
+    list.flags = 0;
+    if (result == 0)
+        return put(frame, place, &list);
+    if (result == DF_ACL_ABSENT)
+        result = take_away(frame, place, list.name);
+    return result == DF_ACL_NEVER || result == -ENODATA ? 0 : result;
+}
+
+static int change(struct df_frame *frame, const struct df_where *where,
+                  const struct attribute *attribute, bool removes)
+{
+    struct df_place place;
+    int result = df_walk(frame, where, 0, &place, NULL);
+
+    if (result == 0)
+        result = may(frame, &place, attribute->name, true);
+    if (result == 0 && df_acl_is_name(attribute->name))
+        result = set_acl(frame, &place, attribute);
+    else if (result == 0)
         result =
-            (int)answer(frame, &place, DF_MISSING_SETXATTR,
-                        df_answer_error(hl->ops.setxattr(place.path, name, value, size, flags)));
-        df_entry_cache_forget_attributes(&hl->cache, place.key); /* ctime */
-    }
+            removes ? take_away(frame, &place, attribute->name) : put(frame, &place, attribute);
     df_walk_end(frame, &place);
     return result;
 }
@@ -127,27 +178,15 @@ static int set(struct df_frame *frame, const struct df_where *where, const char 
 int df_highlevel_setxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           const char *name, const void *value, size_t size, int flags)
 {
-    return DF_IN_FRAME(fs, call, set(&frame, where, name, value, size, flags));
-}
+    const struct attribute attribute = {name, value, size, flags};
 
-static int forget(struct df_frame *frame, const struct df_where *where, const char *name)
-{
-    struct df_highlevel *hl = frame->hl;
-    struct df_place place;
-
-    bool supported = hl->ops.removexattr && !df_highlevel_lacks(hl, DF_MISSING_REMOVEXATTR);
-    int result = (int)reach(frame, where, name, true, supported, &place);
-    if (result == 0) {
-        result = (int)answer(frame, &place, DF_MISSING_REMOVEXATTR,
-                             df_answer_error(hl->ops.removexattr(place.path, name)));
-        df_entry_cache_forget_attributes(&hl->cache, place.key);
-    }
-    df_walk_end(frame, &place);
-    return result;
+    return DF_IN_FRAME(fs, call, change(&frame, where, &attribute, false));
 }
 
 int df_highlevel_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                              const char *name)
 {
-    return DF_IN_FRAME(fs, call, forget(&frame, where, name));
+    const struct attribute attribute = {.name = name};
+
+    return DF_IN_FRAME(fs, call, change(&frame, where, &attribute, true));
 }

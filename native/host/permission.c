@@ -10,6 +10,7 @@
 #include "core/call.h"
 #include "core/caller.h"
 #include "core/ops.h"
+#include "host/acl.h"
 
 static bool is_owner(const struct df_caller *caller, const struct stat *st)
 {
@@ -27,16 +28,12 @@ int df_permission_of_open(int flags)
     return masks[flags & O_ACCMODE] | (flags & O_TRUNC ? W_OK : 0);
 }
 
-int df_permission_remove(const struct df_caller *caller, const struct stat *dir,
+int df_permission_sticky(const struct df_caller *caller, const struct stat *dir,
                          const struct stat *victim)
 {
-    int result = df_permission_check(caller, dir, W_OK | X_OK);
+    bool refuses = dir->st_mode & S_ISVTX && !is_owner(caller, victim) && !is_owner(caller, dir);
 
-    if (result)
-        return result;
-    if (dir->st_mode & S_ISVTX && !is_owner(caller, victim) && !is_owner(caller, dir))
-        return -EPERM;
-    return 0;
+    return refuses ? -EPERM : 0;
 }
 
 static int check_owners(const struct df_caller *caller, const struct stat *st,
@@ -65,28 +62,32 @@ static int check_mode(const struct df_caller *caller, const struct stat *st, str
     return 0;
 }
 
-/* "Now" for both is touch(1): whoever may write may do that. */
-static int check_times(const struct df_caller *caller, const struct stat *st,
-                       const struct df_setattr *set)
+static bool is_touch(const struct df_setattr *set)
 {
     const uint32_t touch = DF_SET_ATIME | DF_SET_MTIME | DF_SET_ATIME_NOW | DF_SET_MTIME_NOW;
 
-    if (!(set->valid & (DF_SET_ATIME | DF_SET_MTIME)) || is_owner(caller, st))
-        return 0;
-    if ((set->valid & touch) == touch)
-        return df_permission_check(caller, st, W_OK);
-    return -EPERM;
+    return (set->valid & touch) == touch;
 }
 
-int df_permission_setattr(const struct df_caller *caller, const struct stat *st, bool by_name,
+static int check_times(const struct df_caller *caller, const struct stat *st,
+                       const struct df_setattr *set)
+{
+    bool sets = set->valid & (DF_SET_ATIME | DF_SET_MTIME);
+
+    return sets && !is_touch(set) && !is_owner(caller, st) ? -EPERM : 0;
+}
+
+bool df_permission_setattr_writes(const struct df_caller *caller, const struct stat *st,
+                                  bool by_name, const struct df_setattr *set)
+{
+    return (set->valid & DF_SET_SIZE && by_name) || (is_touch(set) && !is_owner(caller, st));
+}
+
+int df_permission_setattr(const struct df_caller *caller, const struct stat *st,
                           struct df_setattr *set)
 {
-    int result = 0;
+    int result = check_owners(caller, st, set);
 
-    if (set->valid & DF_SET_SIZE && by_name)
-        result = df_permission_check(caller, st, W_OK);
-    if (result == 0)
-        result = check_owners(caller, st, set);
     if (result == 0)
         result = check_mode(caller, st, set);
     if (result == 0)
@@ -109,18 +110,22 @@ static bool links_are_protected(void)
     return on != '0';
 }
 
-/* safe_hardlink_source() of the kernel. */
-static bool may_be_linked(const struct df_caller *caller, const struct stat *st, bool by_mode)
+/* safe_hardlink_source() of the kernel, without the rights. */
+static bool may_be_linked(const struct stat *st)
 {
     const mode_t sgid = S_ISGID | S_IXGRP;
 
-    return S_ISREG(st->st_mode) && !(st->st_mode & S_ISUID) && (st->st_mode & sgid) != sgid &&
-           (!by_mode || df_caller_may(caller, st, R_OK | W_OK));
+    return S_ISREG(st->st_mode) && !(st->st_mode & S_ISUID) && (st->st_mode & sgid) != sgid;
 }
 
-int df_permission_link(const struct df_caller *caller, const struct stat *st, bool by_mode)
+bool df_permission_link_asks(const struct df_caller *caller, const struct stat *st)
 {
-    if (is_owner(caller, st) || may_be_linked(caller, st, by_mode))
+    return !is_owner(caller, st) && may_be_linked(st);
+}
+
+int df_permission_link(const struct df_caller *caller, const struct stat *st, bool rights)
+{
+    if (is_owner(caller, st) || (may_be_linked(st) && rights))
         return 0;
     return links_are_protected() ? -EPERM : 0;
 }
@@ -130,12 +135,6 @@ static bool is_in(const char *name, const char *space)
     return strncmp(name, space, strlen(space)) == 0;
 }
 
-static bool is_acl(const char *name)
-{
-    return strcmp(name, "system.posix_acl_access") == 0 ||
-           strcmp(name, "system.posix_acl_default") == 0;
-}
-
 bool df_permission_xattr_by_mode(const char *name)
 {
     return !is_in(name, "security.") && !is_in(name, "system.") && !is_in(name, "trusted.");
@@ -143,7 +142,7 @@ bool df_permission_xattr_by_mode(const char *name)
 
 bool df_permission_xattr_asks(const struct df_caller *caller, const char *name, bool write)
 {
-    return is_in(name, "user.") || (write && !caller->capable && is_acl(name));
+    return is_in(name, "user.") || (write && !caller->capable && df_acl_is_name(name));
 }
 
 /* Who writes: xattr_permission(), cap_inode_setxattr() and set_posix_acl() of the kernel. */
@@ -154,7 +153,7 @@ int df_permission_xattr(const struct df_caller *caller, const struct stat *st, c
         return caller->capable ? 0 : write ? -EPERM : -ENODATA;
     if (write && is_in(name, "security."))
         return caller->capable ? 0 : -EPERM;
-    if (write && is_acl(name))
+    if (write && df_acl_is_name(name))
         return is_owner(caller, st) ? 0 : -EPERM;
     if (!is_in(name, "user."))
         return 0;

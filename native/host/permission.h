@@ -1,11 +1,7 @@
 /*
  * permission.h - what the kernel checks for a file system mounted with default_permissions: mode
- * bits against the caller, as in fs/namei.c and fs/attr.c of Linux. For both lanes.
- *
- * POSIX ACLs are not consulted: neither lane offers FUSE_CAP_POSIX_ACL, so a plugin that wants
- * them enforced checks them itself. The group class of a file with an ACL shows the ACL's mask in
- * its mode, so the answer here can be more generous than the ACL, as it is on a kernel mount
- * without that capability.
+ * bits against the caller, as in fs/namei.c and fs/attr.c of Linux. For both lanes. Access control
+ * lists are acl.h's.
  */
 #ifndef DF_HOST_PERMISSION_H
 #define DF_HOST_PERMISSION_H
@@ -24,22 +20,28 @@ int df_permission_check(const struct df_caller *caller, const struct stat *st, i
 /* What open(2) with these flags asks of a file, as a mask for df_permission_check(). */
 int df_permission_of_open(int flags);
 
-/* May the caller remove or replace `victim`, an entry of `dir`? -EACCES; -EPERM: sticky. */
-int df_permission_remove(const struct df_caller *caller, const struct stat *dir,
+/* May the caller, who may write to `dir`, remove or replace `victim`, an entry of it? 0, or -EPERM:
+ * it is sticky. */
+int df_permission_sticky(const struct df_caller *caller, const struct stat *dir,
                          const struct stat *victim);
 
-/*
- * May the caller set these attributes? chown(2), chmod(2), utimensat(2), and truncate(2) when
- * `by_name` (ftruncate asked at open). Takes S_ISGID out of set->mode where chmod would.
- * -EPERM or -EACCES.
- */
-int df_permission_setattr(const struct df_caller *caller, const struct stat *st, bool by_name,
+/* Does it take the right to write to the file to set these attributes? truncate(2), that is when
+ * `by_name` (ftruncate asked at open); "now" for both times, as of touch(1), by others than the
+ * owner. */
+bool df_permission_setattr_writes(const struct df_caller *caller, const struct stat *st,
+                                  bool by_name, const struct df_setattr *set);
+
+/* May the caller set these attributes otherwise: chown(2), chmod(2), utimensat(2)? Takes S_ISGID
+ * out of set->mode where chmod would. 0 or -EPERM. */
+int df_permission_setattr(const struct df_caller *caller, const struct stat *st,
                           struct df_setattr *set);
 
 /* May the caller give a file that has these attributes another name, where the machine protects
  * files of others from that: fs.protected_hardlinks in proc_sys_fs(5)? It does so on every file
- * system; `by_mode`: with default_permissions the mode bits count. 0 or -EPERM. */
-int df_permission_link(const struct df_caller *caller, const struct stat *st, bool by_mode);
+ * system. `rights`: the caller may read and write it, or nobody checks that; they matter where
+ * df_permission_link_asks() says so. 0 or -EPERM. */
+int df_permission_link(const struct df_caller *caller, const struct stat *st, bool rights);
+bool df_permission_link_asks(const struct df_caller *caller, const struct stat *st);
 
 /* The rules of the name spaces in xattr(7), for reading or writing `name`: they hold for every
  * file system. `st`: type, sticky bit and owner, where df_permission_xattr_asks() says that they

@@ -80,8 +80,8 @@ static int attach(struct df_plugin *plugin, const struct df_session *session, st
         .fsname = session->fsname,
         .subtype = session->subtype,
         .flags = (session->readonly ? DF_ATTACH_READONLY : 0) |
-                 (session->default_permissions ? DF_ATTACH_PERMITS : 0) |
-                 (fs->writes_back ? DF_ATTACH_WRITEBACK : 0),
+                 (session->default_permissions || fs->acls ? DF_ATTACH_PERMITS : 0) |
+                 (fs->acls ? DF_ATTACH_ACLS : 0) | (fs->writes_back ? DF_ATTACH_WRITEBACK : 0),
     };
     int error = df_mount_attach(&spec, fs, &mount);
     if (error) {

@@ -128,6 +128,7 @@ int df_lowlevel_known(struct df_fs *fs, struct df_call *call, const struct df_wh
 
 static int check_setattr(const struct df_target *target, struct df_setattr *set)
 {
+    const struct df_caller *caller = target->call->caller;
     struct stat st;
     int result;
 
@@ -136,9 +137,9 @@ static int check_setattr(const struct df_target *target, struct df_setattr *set)
     if (!target->lane->default_permissions)
         return 0;
     result = df_lowlevel_attr(target->lane, target->call, target->node, NULL, DF_ATTR_OWNER, &st);
-    if (result < 0)
-        return result;
-    return df_permission_setattr(target->call->caller, &st, !target->file, set);
+    if (result == 0 && df_permission_setattr_writes(caller, &st, !target->file, set))
+        result = df_lowlevel_permit(target->lane, target->call, target->node, W_OK);
+    return result < 0 ? result : df_permission_setattr(caller, &st, set);
 }
 
 /* chown takes the setuid and setgid bits of a file, and so does truncate by other than root. If the

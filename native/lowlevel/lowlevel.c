@@ -25,7 +25,7 @@
      FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |                       \
      FUSE_CAP_NO_OPEN_SUPPORT | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_HANDLE_KILLPRIV |              \
      FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_NO_OPENDIR_SUPPORT | FUSE_CAP_EXPLICIT_INVAL_DATA |        \
-     EXPIRE_ONLY | DF_CAP_DIRECT_IO_ALLOW_MMAP)
+     FUSE_CAP_POSIX_ACL | EXPIRE_ONLY | DF_CAP_DIRECT_IO_ALLOW_MMAP)
 
 #ifdef FUSE_CAP_EXPIRE_ONLY
 #define EXPIRE_ONLY FUSE_CAP_EXPIRE_ONLY
@@ -198,6 +198,7 @@ static void obey(struct df_lowlevel *lane, const struct fuse_conn_info *conn)
     lane->ioctl_dir = want & FUSE_CAP_IOCTL_DIR;
     lane->nodes.parallel = want & FUSE_CAP_PARALLEL_DIROPS;
     lane->fs.writes_back = want & FUSE_CAP_WRITEBACK_CACHE;
+    lane->fs.acls = want & FUSE_CAP_POSIX_ACL;
     lane->fs.polls = lane->ops.poll != NULL;
     lane->nodes.keep_links = want & FUSE_CAP_CACHE_SYMLINKS;
     lane->max_write = conn->max_write < SIZE_MAX_DEFAULT ? conn->max_write : SIZE_MAX_DEFAULT;
@@ -205,14 +206,14 @@ static void obey(struct df_lowlevel *lane, const struct fuse_conn_info *conn)
         lane->max_write = WRITE_MIN;
     if (conn->max_read > 0 && conn->max_read < SIZE_MAX_DEFAULT)
         lane->max_read = conn->max_read < WRITE_MIN ? WRITE_MIN : conn->max_read;
+    lane->default_permissions = lane->fs.acls || (session && session->default_permissions);
+    if (lane->default_permissions)
+        lane->nodes.source = &df_lowlevel_guarded_source;
     if (!session)
         return;
     lane->serial = session->serial;
     lane->serial_lock.turns = session->turns;
     lane->guarded = !session->allow_other;
-    lane->default_permissions = session->default_permissions;
-    if (lane->default_permissions)
-        lane->nodes.source = &df_lowlevel_guarded_source;
 }
 
 int df_lowlevel_init(struct df_fs *fs, struct fuse_conn_info *conn)

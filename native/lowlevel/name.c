@@ -35,21 +35,28 @@ static void note_link(const struct making *making, const struct df_node_found *f
         df_node_attr_forget(making->old, DF_ATTR_ALL);
 }
 
+static int may_link(struct df_place *place, struct df_node *old, const struct stat *st)
+{
+    const struct df_caller *caller = place->call->caller;
+    bool rights = !df_permission_link_asks(caller, st) ||
+                  df_lowlevel_permit(place->lane, place->call, old, R_OK | W_OK) == 0;
+
+    return df_permission_link(caller, st, rights);
+}
+
 /* By what is known of the old file; what that refuses is asked for once more. */
 static int check_old(struct df_place *place, const struct making *making)
 {
-    const struct df_caller *caller = place->call->caller;
-    bool by_mode = place->lane->default_permissions;
     struct stat st;
     int result;
 
-    if (!making->old || caller->capable)
+    if (!making->old || place->call->caller->capable)
         return 0;
     df_node_attr_last(making->old, &st);
-    if (df_permission_link(caller, &st, by_mode) == 0)
+    if (may_link(place, making->old, &st) == 0)
         return 0;
     result = df_lowlevel_ask_attr(place->lane, place->call, making->old, making->file, &st);
-    return result < 0 ? result : df_permission_link(caller, &st, by_mode);
+    return result < 0 ? result : may_link(place, making->old, &st);
 }
 
 /* The name must be free, what gets it be one that may, and the directory writable; the kernel asks

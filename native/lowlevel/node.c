@@ -1,11 +1,9 @@
 /*
- * node.c - what the tree of nodes asks of a plugin, as requests: LOOKUP, READLINK, FORGET,
- * GETATTR; and the permissions that default_permissions leaves to us.
+ * node.c - what the tree of nodes asks of a plugin, as requests: LOOKUP, READLINK, FORGET, GETATTR.
  */
 #include <string.h>
 #include <unistd.h>
 
-#include "host/permission.h"
 #include "lowlevel/request.h"
 
 /* ---- LOOKUP, READLINK ---------------------------------------------------------------------- */
@@ -130,64 +128,7 @@ int df_lowlevel_attr(struct df_lowlevel *lane, struct df_call *call, struct df_n
     return df_lowlevel_ask_attr(lane, call, node, file, st);
 }
 
-/* ---- permissions --------------------------------------------------------------------------- */
-
-/* As fuse_permission(): when the attributes we believe say no, the new ones decide. */
-static int ask_permission(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
-                          int mask)
-{
-    struct stat st;
-    int result = df_lowlevel_ask_attr(lane, call, node, NULL, &st);
-
-    return result < 0 ? result : df_permission_check(call->caller, &st, mask);
-}
-
-static bool granted(const struct df_call *call, const struct df_node *node, int mask)
-{
-    struct df_node_clock clock = {0};
-    struct stat st;
-
-    return df_node_attr_read(node, DF_ATTR_OWNER, &clock, &st) &&
-           df_permission_check(call->caller, &st, mask) == 0;
-}
-
-int df_lowlevel_permit(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
-                       int mask)
-{
-    bool override = call->caller->capable && (!(mask & X_OK) || df_node_is_dir(node));
-
-    if (!lane->default_permissions || override || granted(call, node, mask))
-        return 0;
-    return ask_permission(lane, call, node, mask);
-}
-
-int df_lowlevel_permit_remove(struct df_lowlevel *lane, struct df_call *call, struct df_node *dir,
-                              struct df_node *victim)
-{
-    struct stat dir_st, victim_st;
-    int result;
-
-    if (!lane->default_permissions || call->caller->capable)
-        return 0;
-    result = df_lowlevel_attr(lane, call, dir, NULL, DF_ATTR_OWNER, &dir_st);
-    if (result == 0)
-        result = df_lowlevel_attr(lane, call, victim, NULL, DF_ATTR_OWNER, &victim_st);
-    return result < 0 ? result : df_permission_remove(call->caller, &dir_st, &victim_st);
-}
-
-/* A bare pointer: to ask, it must be held. One that is being forgotten is walked to anew. */
-static int search(struct df_nodes *nodes, struct df_call *call, struct df_node *dir)
-{
-    int result;
-
-    if (call->caller->capable || granted(call, dir, X_OK))
-        return 0;
-    if (!df_node_try_hold(dir))
-        return DF_NODE_COLD;
-    result = ask_permission(df_lowlevel_of_nodes(nodes), call, dir, X_OK);
-    df_node_put(nodes, dir);
-    return result;
-}
+/* ---- the source -------------------------------------------------------------------------- */
 
 /* It has what every operation waits for: its own lock, or ours of a plugin without one. */
 static bool delays(struct df_nodes *nodes)
@@ -210,6 +151,6 @@ const struct df_node_source df_lowlevel_guarded_source = {
     .lookup = ask_lookup,
     .readlink = ask_readlink,
     .forget = ask_forget,
-    .search = search,
+    .search = df_lowlevel_permit_search,
     .delays = delays,
 };

@@ -72,7 +72,7 @@ struct df_lowlevel {
     bool initialised;         /* ops.destroy is due */
     bool serial;              /* one operation at a time, under serial_lock */
     bool guarded;             /* only the owner of the mount enters */
-    bool default_permissions; /* we check mode bits */
+    bool default_permissions; /* we check mode bits; and lists, with fs.acls */
     bool dont_mask;           /* the plugin applies the umask */
     bool atomic_truncate;     /* O_TRUNC goes into OPEN */
     bool handles_killpriv;    /* the plugin clears setuid and setgid bits */
@@ -127,6 +127,20 @@ static inline void df_lowlevel_leave(struct df_lowlevel *lane)
         df_node_evict(&lane->nodes);
 }
 
+/* ---- permit.c ---- */
+
+/* With default_permissions: may the caller read, write, execute (R_OK ...)? Else 0. The node is
+ * referenced. */
+int df_lowlevel_permit(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
+                       int mask);
+
+/* ... remove this entry of this directory? */
+int df_lowlevel_permit_remove(struct df_lowlevel *lane, struct df_call *call, struct df_node *dir,
+                              struct df_node *victim);
+
+/* df_node_source.search, with default_permissions. */
+int df_lowlevel_permit_search(struct df_nodes *nodes, struct df_call *call, struct df_node *dir);
+
 /* ---- node.c ---- */
 
 extern const struct df_node_source df_lowlevel_source;
@@ -142,14 +156,6 @@ int df_lowlevel_ask_attr(struct df_lowlevel *lane, struct df_call *call, struct 
 /* The attributes, those in `need` from the cache if they are believed, else asked for. */
 int df_lowlevel_attr(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
                      struct df_file *file, uint32_t need, struct stat *st);
-
-/* With default_permissions: may the caller read, write, execute (R_OK ...)? Else 0. */
-int df_lowlevel_permit(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
-                       int mask);
-
-/* ... remove this entry of this directory? */
-int df_lowlevel_permit_remove(struct df_lowlevel *lane, struct df_call *call, struct df_node *dir,
-                              struct df_node *victim);
 
 /* The mode that MKNOD, MKDIR, CREATE send. */
 static inline mode_t df_lowlevel_mode(const struct df_lowlevel *lane, const struct df_call *call,

@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "host/acl.h"
 #include "host/permission.h"
 #include "host/xattr.h"
 #include "lowlevel/request.h"
@@ -108,22 +109,58 @@ ssize_t df_lowlevel_listxattr(struct df_fs *fs, struct df_call *call, const stru
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static ssize_t set(const struct df_target *target, void *arg)
+static ssize_t put(const struct df_target *target, const struct attribute *attribute, int flags)
 {
-    const struct attribute *attribute = arg;
     struct fuse_req req;
-    ssize_t result = check(target, attribute->name, true);
+    ssize_t result;
 
-    if (result < 0)
-        return result;
     if (df_lowlevel_lacks(target->lane, DF_LACKS_SETXATTR))
         return -EOPNOTSUPP;
     df_request_begin(&req, target->lane, target->call, DF_TAKES_OK);
     result = DF_REQUEST(&req, setxattr, target->node->id, attribute->name, attribute->value,
-                        attribute->size, attribute->flags);
+                        attribute->size, flags);
     if (result == 0)
         df_node_attr_forget(target->node, DF_ATTR_TIMES | DF_ATTR_OWNER);
     return sticky(target->lane, DF_LACKS_SETXATTR, result);
+}
+
+static ssize_t take_away(const struct df_target *target, const char *name)
+{
+    struct fuse_req req;
+    ssize_t result;
+
+    if (df_lowlevel_lacks(target->lane, DF_LACKS_REMOVEXATTR))
+        return -EOPNOTSUPP;
+    df_request_begin(&req, target->lane, target->call, DF_TAKES_OK);
+    result = DF_REQUEST(&req, removexattr, target->node->id, name);
+    if (result == 0)
+        df_node_attr_forget(target->node, DF_ATTR_TIMES | DF_ATTR_OWNER);
+    return sticky(target->lane, DF_LACKS_REMOVEXATTR, result);
+}
+
+/* An access control list; without bytes it is taken away. */
+static ssize_t set_acl(const struct df_target *target, const struct attribute *attribute)
+{
+    ssize_t result =
+        df_acl_set(attribute->name, target->node->type, attribute->value, attribute->size);
+
+    if (result == 0)
+        return put(target, attribute, 0);
+    if (result == DF_ACL_ABSENT)
+        result = take_away(target, attribute->name);
+    return result == DF_ACL_NEVER || result == -ENODATA ? 0 : result;
+}
+
+static ssize_t set(const struct df_target *target, void *arg)
+{
+    const struct attribute *attribute = arg;
+    ssize_t result = check(target, attribute->name, true);
+
+    if (result < 0)
+        return result;
+    if (df_acl_is_name(attribute->name))
+        return set_acl(target, attribute);
+    return put(target, attribute, attribute->flags);
 }
 
 int df_lowlevel_setxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -138,18 +175,13 @@ int df_lowlevel_setxattr(struct df_fs *fs, struct df_call *call, const struct df
 static ssize_t remove_one(const struct df_target *target, void *arg)
 {
     const struct attribute *attribute = arg;
-    struct fuse_req req;
     ssize_t result = check(target, attribute->name, true);
 
     if (result < 0)
         return result;
-    if (df_lowlevel_lacks(target->lane, DF_LACKS_REMOVEXATTR))
-        return -EOPNOTSUPP;
-    df_request_begin(&req, target->lane, target->call, DF_TAKES_OK);
-    result = DF_REQUEST(&req, removexattr, target->node->id, attribute->name);
-    if (result == 0)
-        df_node_attr_forget(target->node, DF_ATTR_TIMES | DF_ATTR_OWNER);
-    return sticky(target->lane, DF_LACKS_REMOVEXATTR, result);
+    if (df_acl_is_name(attribute->name))
+        return set_acl(target, attribute);
+    return take_away(target, attribute->name);
 }
 
 int df_lowlevel_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,

@@ -77,7 +77,7 @@ static bool put_stat(struct df_node *node, const struct stat *st, uint64_t expir
         put_word(node, i, word);
     }
     atomic_store_explicit(&node->expiry, expiry, memory_order_release);
-    atomic_store_explicit(&node->stale, 0, memory_order_release);
+    atomic_store_explicit(&node->stale, DF_ATTR_NO_ACL, memory_order_release);
     return before != 0 && before != st->st_ino;
 }
 
@@ -169,7 +169,7 @@ void df_node_attr_first(struct df_node *node, const struct stat *st, uint64_t ex
     memcpy((void *)node->attr, (const char *)st + offsetof(struct stat, st_ino),
            sizeof(node->attr));
     atomic_store_explicit(&node->expiry, expiry, memory_order_relaxed);
-    atomic_store_explicit(&node->stale, 0, memory_order_relaxed);
+    atomic_store_explicit(&node->stale, DF_ATTR_NO_ACL, memory_order_relaxed);
 }
 
 int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t expiry)
@@ -186,6 +186,15 @@ int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t e
     if (DF_UNLIKELY(renumbered))
         df_call_tell_change();
     return 0;
+}
+
+void df_node_attr_without_acl(struct df_node *node, uint32_t changes)
+{
+    uint32_t seq = begin(node);
+
+    if (atomic_load_explicit(&node->changes, memory_order_relaxed) == changes)
+        atomic_fetch_and_explicit(&node->stale, ~(uint32_t)DF_ATTR_NO_ACL, memory_order_release);
+    end(node, seq);
 }
 
 /* ---- changes ------------------------------------------------------------------------------- */

@@ -114,6 +114,12 @@ static inline bool df_node_attr_read(const struct df_node *node, uint32_t need,
     return df_node_live(clock, expiry);
 }
 
+/* May none of these parts be believed? */
+static inline bool df_node_attr_is_stale(const struct df_node *node, uint32_t parts)
+{
+    return (atomic_load_explicit(&node->stale, memory_order_acquire) & parts) == parts;
+}
+
 /* The attributes as last heard of, however old. */
 void df_node_attr_last(const struct df_node *node, struct stat *st);
 
@@ -142,6 +148,10 @@ void df_node_attr_first(struct df_node *node, const struct stat *st, uint64_t ex
 
 /* Believes the answer to a change of our own (SETATTR), whatever happened meanwhile. */
 int df_node_attr_changed(struct df_node *node, const struct stat *st, uint64_t expiry);
+
+/* The plugin said that the node has no access control list: believed until the next attributes
+ * come, as the kernel forgets lists then; unless the node has changed since `changes` was read. */
+void df_node_attr_without_acl(struct df_node *node, uint32_t changes);
 
 /* ---- changes that went through us ---- */
 

@@ -231,7 +231,7 @@ static void node_begin(struct df_node *node, uint64_t id, uint64_t generation, m
     node->generation = generation;
     node->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
     node->type = type;
-    atomic_store_explicit(&node->stale, DF_ATTR_ALL, memory_order_relaxed);
+    atomic_store_explicit(&node->stale, DF_ATTR_ALL | DF_ATTR_NO_ACL, memory_order_relaxed);
     atomic_store_explicit(&node->refs, refs, memory_order_relaxed);
 }
 

@@ -91,6 +91,8 @@ enum { /* parts of the attributes; df_node.stale says which must not be believed
        DF_ATTR_ENTRIES = DF_ATTR_ALL & ~DF_ATTR_OWNER, /* what a change of its entries changes in a
                                                           directory; the kernel forgets all */
        DF_ATTR_ASKED = 1 << 5,                         /* an answer may be on its way */
+       DF_ATTR_NO_ACL = 1
+           << 6, /* that it has no access control list: no part of what stat(2) tells */
 };
 
 /* A dead node or entry on its way through the gate, in a batch of a shard. */

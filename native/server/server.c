@@ -56,6 +56,7 @@ static bool serve_mount(const struct df_mount *mount, void *arg)
         return true;
     shared->flags = (mount->flags & DF_ATTACH_READONLY ? DF_SHARED_READONLY : 0) |
                     (mount->flags & DF_ATTACH_PERMITS ? DF_SHARED_PERMITS : 0) |
+                    (mount->flags & DF_ATTACH_ACLS ? DF_SHARED_ACLS : 0) |
                     (mount->covers != 0 ? DF_SHARED_COVERS : 0);
     atomic_store(&shared->polls, atomic_load(&served->mount->fs)->polls);
     if (atomic_load(&shared->polls))

@@ -43,11 +43,12 @@ static void a_sticky_directory_is_for_owners(void **state)
 {
     (void)state;
     struct stat dir = file(S_IFDIR | 01777, 2, 2), victim = file(S_IFREG, 3, 3);
-    assert_int_equal(df_permission_remove(&user, &dir, &victim), -EPERM);
+    assert_int_equal(df_permission_sticky(&user, &dir, &victim), -EPERM);
     victim.st_uid = 1;
-    assert_int_equal(df_permission_remove(&user, &dir, &victim), 0);
-    dir.st_mode = S_IFDIR | 0755;
-    assert_int_equal(df_permission_remove(&user, &dir, &victim), -EACCES);
+    assert_int_equal(df_permission_sticky(&user, &dir, &victim), 0);
+    victim.st_uid = 3;
+    dir.st_mode = S_IFDIR | 0777;
+    assert_int_equal(df_permission_sticky(&user, &dir, &victim), 0);
 }
 
 static void attributes_are_for_owners(void **state)
@@ -55,17 +56,31 @@ static void attributes_are_for_owners(void **state)
     (void)state;
     struct stat own = file(S_IFREG | 0600, 1, 2), other = file(S_IFREG | 0606, 2, 2);
     struct df_setattr set = {.valid = DF_SET_MODE, .mode = 02755};
-    assert_int_equal(df_permission_setattr(&user, &other, true, &set), -EPERM);
-    assert_int_equal(df_permission_setattr(&user, &own, true, &set), 0);
+    assert_int_equal(df_permission_setattr(&user, &other, &set), -EPERM);
+    assert_int_equal(df_permission_setattr(&user, &own, &set), 0);
     assert_int_equal(set.mode, 0755); /* not in the file's group */
     set = (struct df_setattr){.valid = DF_SET_GID, .gid = 50};
-    assert_int_equal(df_permission_setattr(&user, &own, true, &set), 0);
+    assert_int_equal(df_permission_setattr(&user, &own, &set), 0);
     set.gid = 51;
-    assert_int_equal(df_permission_setattr(&user, &own, true, &set), -EPERM);
+    assert_int_equal(df_permission_setattr(&user, &own, &set), -EPERM);
     set.valid = DF_SET_ATIME | DF_SET_MTIME;
-    assert_int_equal(df_permission_setattr(&user, &other, true, &set), -EPERM);
+    assert_int_equal(df_permission_setattr(&user, &other, &set), -EPERM);
     set.valid |= DF_SET_ATIME_NOW | DF_SET_MTIME_NOW;
-    assert_int_equal(df_permission_setattr(&user, &other, true, &set), 0);
+    assert_int_equal(df_permission_setattr(&user, &other, &set), 0);
+}
+
+static void some_attributes_take_the_right_to_write(void **state)
+{
+    (void)state;
+    struct stat own = file(S_IFREG | 0600, 1, 2), other = file(S_IFREG | 0606, 2, 2);
+    struct df_setattr set = {.valid = DF_SET_SIZE};
+    assert_true(df_permission_setattr_writes(&user, &own, true, &set));
+    assert_false(df_permission_setattr_writes(&user, &own, false, &set));
+    set.valid = DF_SET_ATIME | DF_SET_MTIME | DF_SET_ATIME_NOW;
+    assert_false(df_permission_setattr_writes(&user, &other, true, &set));
+    set.valid |= DF_SET_MTIME_NOW;
+    assert_true(df_permission_setattr_writes(&user, &other, true, &set));
+    assert_false(df_permission_setattr_writes(&user, &own, true, &set));
 }
 
 static void privileges_are_stripped_where_they_are_some(void **state)
@@ -107,6 +122,7 @@ int main(void)
         cmocka_unit_test(the_first_class_that_fits_decides),
         cmocka_unit_test(a_sticky_directory_is_for_owners),
         cmocka_unit_test(attributes_are_for_owners),
+        cmocka_unit_test(some_attributes_take_the_right_to_write),
         cmocka_unit_test(privileges_are_stripped_where_they_are_some),
         cmocka_unit_test(name_spaces_of_attributes_have_rules),
     };
