@@ -63,8 +63,10 @@ int attr_set(struct store *store, struct inode *inode, const struct attr_change 
     if (!error) {
         if (change->valid & (ATTR_UID | ATTR_GID))
             change_owner(&attr, change);
-        if (change->valid & ATTR_MODE)
+        if (change->valid & ATTR_MODE) {
             attr.mode = (attr.mode & S_IFMT) | (change->to.mode & ~(uint32_t)S_IFMT);
+            acl_chmod(inode, attr.mode);
+        }
         change_times(&attr, change, &now);
         inode_set_attr(inode, &attr);
     }

@@ -1,9 +1,10 @@
 /*
- * door.c - FUSE low-level requests about names, attributes and extended attributes.
+ * door.c - FUSE low-level requests about names and attributes.
  *
  * Every request is answered before the op returns. What is left to the kernel, or to whoever plays
  * its part:
- *   - permissions: the mount option default_permissions is always set;
+ *   - permissions: the mount option default_permissions is always set, and access control lists are
+ *     consulted there (FUSE_CAP_POSIX_ACL; a kernel that cannot gets none);
  *   - clearing suid and sgid where capabilities decide: FUSE_CAP_HANDLE_KILLPRIV is declined, for
  *     with it the kernel would go on to run a file by its stale mode. What can be told by the
  *     caller's uid is done here all the same;
@@ -14,7 +15,6 @@
 #include "door.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -91,8 +91,11 @@ static void want(struct fuse_conn_info *conn, unsigned capability, bool wanted)
 
 static void door_init(void *userdata, struct fuse_conn_info *conn)
 {
-    const struct door *door = userdata;
+    const unsigned both = FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
+    struct door *door = userdata;
 
+    door->acls = (conn->capable & both) == both;
+    want(conn, both, door->acls);
     want(conn, FUSE_CAP_HANDLE_KILLPRIV, false);
     want(conn, FUSE_CAP_WRITEBACK_CACHE, door->writeback);
     want(conn, FUSE_CAP_CACHE_SYMLINKS, door->timeout > 0); /* a target never changes */
@@ -247,12 +250,18 @@ static void door_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* ---- names ------------------------------------------------------------------------------ */
 
+/* Without lists it was the kernel's to apply. */
+static mode_t umask_for(const struct door *door, const struct fuse_ctx *caller)
+{
+    return door->acls ? caller->umask : 0;
+}
+
 static int create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev,
                   const char *target, struct inode **out)
 {
     const struct door *door = door_of(req);
     const struct fuse_ctx *caller = fuse_req_ctx(req);
-    struct tree_new what = {mode, caller->uid, caller->gid, rdev, target};
+    struct tree_new what = {mode, caller->uid, caller->gid, rdev, target, umask_for(door, caller)};
     return tree_create(door->store, door_inode(door, parent), name, &what, out);
 }
 
@@ -327,7 +336,8 @@ static void door_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, struct 
 {
     const struct door *door = door_of(req);
     const struct fuse_ctx *caller = fuse_req_ctx(req);
-    struct tree_new what = {S_IFREG | (mode & 07777), caller->uid, caller->gid, 0, NULL};
+    struct tree_new what = {S_IFREG | (mode & 07777), caller->uid, caller->gid, 0, NULL,
+                            umask_for(door, caller)};
     struct inode *inode;
     int error = tree_nameless(door->store, door_inode(door, parent), &what, &inode);
 
@@ -369,63 +379,6 @@ static void door_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fus
                                       door_inode(door, newparent), newname, flags));
 }
 
-/* ---- extended attributes ---------------------------------------------------------------- */
-
-static void door_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
-                          size_t size, int flags)
-{
-    const struct door *door = door_of(req);
-    fuse_reply_err(req, -xattr_set(door->store, door_inode(door, ino), name, value, size, flags));
-}
-
-static void door_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
-{
-    struct inode *inode = door_inode(door_of(req), ino);
-    const void *value;
-    size_t have;
-
-    lock_read(&inode->lock);
-    int error = xattr_get(inode, name, &value, &have);
-    if (!error && size && size < have)
-        error = -ERANGE;
-    if (error)
-        fuse_reply_err(req, -error);
-    else if (size == 0)
-        fuse_reply_xattr(req, have);
-    else
-        fuse_reply_buf(req, value, have);
-    lock_read_done(&inode->lock);
-}
-
-static void door_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
-{
-    struct inode *inode = door_inode(door_of(req), ino);
-    bool privileged = fuse_req_ctx(req)->uid == 0;
-    char *list = NULL;
-
-    lock_read(&inode->lock);
-    size_t have = xattr_list(inode, NULL, privileged);
-    if (size >= have && have && (list = malloc(have)))
-        xattr_list(inode, list, privileged);
-    lock_read_done(&inode->lock);
-
-    if (size == 0)
-        fuse_reply_xattr(req, have);
-    else if (size < have)
-        fuse_reply_err(req, ERANGE);
-    else if (have && !list)
-        fuse_reply_err(req, ENOMEM);
-    else
-        fuse_reply_buf(req, list, have);
-    free(list);
-}
-
-static void door_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
-{
-    const struct door *door = door_of(req);
-    fuse_reply_err(req, -xattr_remove(door->store, door_inode(door, ino), name));
-}
-
 /* ---- the table -------------------------------------------------------------------------- */
 
 const struct later_ops door_ops = {
@@ -456,10 +409,10 @@ const struct later_ops door_ops = {
             .readdir = door_list_readdir,
             .readdirplus = door_list_readdirplus,
             .statfs = door_statfs,
-            .setxattr = door_setxattr,
-            .getxattr = door_getxattr,
-            .listxattr = door_listxattr,
-            .removexattr = door_removexattr,
+            .setxattr = door_xattr_set,
+            .getxattr = door_xattr_get,
+            .listxattr = door_xattr_list,
+            .removexattr = door_xattr_remove,
         },
     .LATER_TMPFILE = door_tmpfile,
     .LATER_STATX = door_statx,

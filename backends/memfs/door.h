@@ -12,13 +12,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The session's user data. Constant while the session lives. */
+/* The session's user data. Constant once the session has begun (FUSE_INIT). */
 struct door {
     struct store *store;
     double timeout;  /* of entries, absent entries and attributes, seconds; 0: not cached */
     bool direct_io;  /* no page cache */
     bool keep_cache; /* the page cache survives close */
     bool writeback;  /* the kernel may collect writes */
+    bool acls;       /* it consults access control lists, and leaves the umask to us */
     struct fuse_entry_param absent; /* how a name that is not there is answered */
 };
 
@@ -44,6 +45,13 @@ void door_list_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                        struct fuse_file_info *fi);
 void door_list_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                            struct fuse_file_info *fi);
+
+/* door_xattr.c, its part of door_ops */
+void door_xattr_set(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                    size_t size, int flags);
+void door_xattr_get(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void door_xattr_list(fuse_req_t req, fuse_ino_t ino, size_t size);
+void door_xattr_remove(fuse_req_t req, fuse_ino_t ino, const char *name);
 
 /* What open and create say to the kernel about a file. */
 void door_data_file_info(const struct door *door, struct fuse_file_info *fi);

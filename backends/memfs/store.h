@@ -292,6 +292,7 @@ struct tree_new { /* what to create */
     gid_t gid; /* unless the parent is setgid */
     dev_t rdev;
     const char *target; /* of a symlink */
+    mode_t umask;       /* where the kernel has left it to us, and the parent has no default list */
 };
 
 /* -ENOENT, -ENAMETOOLONG */
@@ -335,9 +336,29 @@ int xattr_set(struct store *store, struct inode *inode, const char *name, const 
 int xattr_get(const struct inode *inode, const char *name, const void **value, size_t *size);
 /* Bytes of all names, each with its NUL, copied to `list` if not NULL. The lock is held. */
 size_t xattr_list(const struct inode *inode, char *list, bool privileged);
-/* -ENODATA */
+/* -ENODATA, -EOPNOTSUPP */
 int xattr_remove(struct store *store, struct inode *inode, const char *name);
+/* For acl.c: sets one; removes one, true if it was there. The lock is held for writing, or nobody
+ * else sees the inode; the ctime is the caller's to change. */
+int xattr_put(struct store *store, struct inode *inode, const char *name, const void *value,
+              size_t size, int flags);
+bool xattr_drop(struct store *store, struct inode *inode, const char *name);
 void xattr_free_all(struct store *store, struct inode *inode);
+
+/* ---- acl.c ------------------------------------------------------------------------------ */
+
+/* Is the attribute an access control list, or a directory's default one? */
+bool acl_is_name(const char *name);
+/* Sets one, and the mode bits by it. `keeps_sgid`: the caller may set that bit, see chmod(2).
+ * -EACCES: only directories have a default one. -EOPNOTSUPP: a symlink. Errors as xattr_set(). */
+int acl_set(struct store *store, struct inode *inode, const char *name, const void *list,
+            size_t size, bool keeps_sgid);
+/* The mode is going to be this one: so is what the list says of it. The lock is held for writing.
+ */
+void acl_chmod(const struct inode *inode, uint32_t mode);
+/* Gives a new inode, which nobody else sees yet, the lists and mode that it has from `parent`,
+ * whose lock is held. -ENOSPC, -ENOMEM */
+int acl_inherit(struct store *store, struct inode *inode, const struct inode *parent, mode_t umask);
 
 /* ---- inline ----------------------------------------------------------------------------- */
 

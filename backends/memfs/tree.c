@@ -90,7 +90,8 @@ static int give_contents(struct store *store, struct inode *inode, struct inode 
     }
 }
 
-/* A new inode below `parent`, whose lock is held: it hands down its group, see chmod(1). */
+/* A new inode below `parent`, whose lock is held: it hands down its group, see chmod(1), and the
+ * list for that. */
 static struct inode *make_inode(struct store *store, struct inode *parent,
                                 const struct tree_new *what, const struct timespec *now, int *error)
 {
@@ -106,6 +107,8 @@ static struct inode *make_inode(struct store *store, struct inode *parent,
     if (!inode)
         return NULL;
     *error = give_contents(store, inode, parent, what);
+    if (*error == 0)
+        *error = acl_inherit(store, inode, parent, what->umask);
     if (*error) {
         inode_put(store, inode, 1);
         return NULL;

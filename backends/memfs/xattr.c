@@ -1,8 +1,8 @@
 /*
  * xattr.c - extended attributes: a short list for each inode.
  *
- * Namespaces: user, trusted and security, whose rules the kernel enforces before it asks us.
- * system.* is refused, as the only names in it are access control lists, which nobody here obeys.
+ * Namespaces: user, trusted and security, whose rules the kernel enforces before it asks us. Of
+ * system.* there are access control lists (acl.c), which are set there.
  * Attributes are charged to the quota of bytes. Everything is under the inode's lock.
  */
 #include <errno.h>
@@ -36,6 +36,15 @@ static int check_name(const char *name)
         if (has_prefix(name, namespaces[i]))
             return name[strlen(namespaces[i])] ? 0 : -EINVAL;
     return -EOPNOTSUPP;
+}
+
+/* As what is not there is answered. */
+static int absent(const struct inode *inode, const char *name)
+{
+    if (acl_is_name(name))
+        return inode->type == DT_LNK ? -EOPNOTSUPP : -ENODATA;
+    int error = check_name(name);
+    return error ? error : -ENODATA;
 }
 
 /* Where the attribute hangs, or where a new one would. */
@@ -85,13 +94,18 @@ static void changed(struct store *store, struct inode *inode)
     inode_set_attr(inode, &attr);
 }
 
-/* Puts `added` in the place `at`. The one that was there, or NULL, is *removed. */
+static void release(struct store *store, struct xattr *xattr)
+{
+    quota_give(&store->bytes, cost(xattr));
+    free(xattr);
+}
+
+/* Puts `added` in the place `at`. */
 static int replace(struct store *store, struct inode *inode, struct xattr **at, struct xattr *added,
-                   int flags, struct xattr **removed)
+                   int flags)
 {
     struct xattr *old = *at;
 
-    *removed = NULL;
     if (old && (flags & XATTR_CREATE))
         return -EEXIST;
     if (!old && (flags & XATTR_REPLACE))
@@ -100,15 +114,36 @@ static int replace(struct store *store, struct inode *inode, struct xattr **at, 
         return -ENOSPC;
     added->next = old ? old->next : NULL;
     *at = added;
-    *removed = old;
-    changed(store, inode);
+    if (old)
+        release(store, old);
     return 0;
+}
+
+int xattr_put(struct store *store, struct inode *inode, const char *name, const void *value,
+              size_t size, int flags)
+{
+    struct xattr *added = new_xattr(name, value, size);
+    int error = added ? replace(store, inode, find(inode, name), added, flags) : -ENOMEM;
+
+    if (error)
+        free(added);
+    return error;
+}
+
+bool xattr_drop(struct store *store, struct inode *inode, const char *name)
+{
+    struct xattr **at = find(inode, name), *removed = *at;
+
+    if (!removed)
+        return false;
+    *at = removed->next;
+    release(store, removed);
+    return true;
 }
 
 int xattr_set(struct store *store, struct inode *inode, const char *name, const void *value,
               size_t size, int flags)
 {
-    struct xattr *removed;
     int error = check_name(name);
 
     if (error)
@@ -117,17 +152,11 @@ int xattr_set(struct store *store, struct inode *inode, const char *name, const 
         return -E2BIG;
     if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
         return -EINVAL;
-    struct xattr *added = new_xattr(name, value, size);
-    if (!added)
-        return -ENOMEM;
-
     lock_write(&inode->lock);
-    error = replace(store, inode, find(inode, name), added, flags, &removed);
+    error = xattr_put(store, inode, name, value, size, flags);
+    if (!error)
+        changed(store, inode);
     lock_write_done(&inode->lock);
-
-    if (removed)
-        quota_give(&store->bytes, cost(removed));
-    free(error ? added : removed);
     return error;
 }
 
@@ -142,8 +171,7 @@ int xattr_get(const struct inode *inode, const char *name, const void **value, s
             return 0;
         }
     }
-    int error = check_name(name);
-    return error ? error : -ENODATA;
+    return absent(inode, name);
 }
 
 size_t xattr_list(const struct inode *inode, char *list, bool privileged)
@@ -162,23 +190,12 @@ size_t xattr_list(const struct inode *inode, char *list, bool privileged)
 
 int xattr_remove(struct store *store, struct inode *inode, const char *name)
 {
-    int error = check_name(name);
-    if (error)
-        return error;
-
     lock_write(&inode->lock);
-    struct xattr **at = find(inode, name), *removed = *at;
-    if (removed) {
-        *at = removed->next;
+    bool removed = xattr_drop(store, inode, name);
+    if (removed)
         changed(store, inode);
-    }
     lock_write_done(&inode->lock);
-
-    if (!removed)
-        return -ENODATA;
-    quota_give(&store->bytes, cost(removed));
-    free(removed);
-    return 0;
+    return removed ? 0 : absent(inode, name);
 }
 
 void xattr_free_all(struct store *store, struct inode *inode)
@@ -186,7 +203,6 @@ void xattr_free_all(struct store *store, struct inode *inode)
     while (inode->xattrs) {
         struct xattr *xattr = inode->xattrs;
         inode->xattrs = xattr->next;
-        quota_give(&store->bytes, cost(xattr));
-        free(xattr);
+        release(store, xattr);
     }
 }

@@ -260,6 +260,12 @@ MOUNT_SCRIPTS = {
         ' try: os.setxattr(p, "user.a", b"1"); print(os.getxattr(p, "user.a"), os.listxattr(p)); os.removexattr(p, "user.a")\n'
         ' except OSError as e: print(e.strerror)\ntry: os.getxattr("f", "user.none")\nexcept OSError as e: print(e.strerror)\''
     ),
+    "access control lists": (
+        "umask 027; mkdir d; setfacl -m u:1000:rwx,g:1001:rx d; setfacl -d -m u:1000:rwX,o::- d; touch d/f; mkdir d/sub; "
+        "getfacl d d/f d/sub; cp -a d e; getfacl e e/f e/sub; stat -c %A e/*; chmod 640 d/f; getfacl d/f; "
+        "setfacl -x u:1000 d/f; getfacl d/f; setfacl -b d/f; stat -c %A d/f; setfacl -k d; getfacl d; "
+        "tar --acls -cf t e; mkdir x; tar --acls -xf t -C x; getfacl x/e x/e/f x/e/sub"
+    ),
     "xattr by another name of a descriptor": (
         'python3 -S -c \'\nimport os\nopen("f", "w").close()\nfor fd in os.open("f", os.O_PATH), os.open("f", os.O_RDWR):\n'
         ' for p in f"/proc/self/fd/{fd}", f"/dev/fd/{fd}":\n'

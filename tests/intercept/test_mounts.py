@@ -39,6 +39,7 @@ _PARAMS = [pytest.param(name, marks=pytest.mark.sweep) if name in _SWEEP else na
 #: What a script needs beside coreutils, tar, gzip, gcc, perl, Python and git. Without it, it would
 #: fail in the same way in both places, and show nothing.
 _NEEDS = {
+    "access control lists": ("setfacl",),
     "archives": ("cpio", "busybox"),
     "compressors": ("xz", "zstd"),
     "editors": ("ed",),

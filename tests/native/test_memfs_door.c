@@ -51,6 +51,12 @@ const struct fuse_ctx *fuse_req_ctx(fuse_req_t r)
     return &r->ctx;
 }
 
+int fuse_req_getgroups(fuse_req_t r, int size, gid_t list[])
+{
+    (void)r, (void)size, (void)list;
+    return 0;
+}
+
 int fuse_reply_err(fuse_req_t r, int error)
 {
     return reply(r, error);
@@ -446,11 +452,55 @@ static void xattrs_tell_their_size(void **state)
 
 static void only_what_is_offered_is_wanted(void **state)
 {
-    struct fuse_conn_info conn = {.capable = ~0u & ~(unsigned)FUSE_CAP_CACHE_SYMLINKS,
+    struct fuse_conn_info conn = {.capable = FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_DONT_MASK,
                                   .want = FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_ASYNC_READ};
     (void)state;
     ops->init(&door, &conn);
     assert_int_equal(conn.want, FUSE_CAP_EXPLICIT_INVAL_DATA | FUSE_CAP_ASYNC_READ);
+}
+
+/* u::rw-,u:7:rw-,g::r--,m::rw-,o::--- */
+static const char acl[] = "\2\0\0\0\1\0\6\0\377\377\377\377\2\0\6\0\7\0\0\0\4\0\4\0\377\377\377\377"
+                          "\20\0\6\0\377\377\377\377\40\0\0\0\377\377\377\377";
+
+/* Else they would be kept, and obeyed by nobody. */
+static void lists_are_for_a_kernel_that_consults_them(void **state)
+{
+    struct fuse_conn_info conn = {.capable = FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK};
+    fuse_ino_t ino = create("f");
+    (void)state;
+
+    ops->setxattr(req, ino, "system.posix_acl_access", acl, sizeof(acl) - 1, 0);
+    assert_int_equal(req->error, EOPNOTSUPP);
+    ops->getxattr(req, ino, "system.posix_acl_access", 0);
+    assert_int_equal(req->error, EOPNOTSUPP);
+    ops->init(&door, &conn);
+    assert_int_equal(conn.want, FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK);
+    ops->getxattr(req, ino, "system.posix_acl_access", 0);
+    assert_int_equal(req->error, ENODATA);
+    ops->setxattr(req, ino, "system.posix_acl_access", acl, sizeof(acl) - 1, 0);
+    assert_int_equal(req->error, 0);
+    ops->getattr(req, ino, NULL);
+    assert_int_equal(req->attr.st_mode, S_IFREG | 0660);
+}
+
+/* Whoever sets a list may not keep a group's sgid bit that is not his. */
+static void a_list_takes_the_sgid_bit(void **state)
+{
+    struct fuse_conn_info conn = {.capable = FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK};
+    struct stat st = {.st_mode = S_IFREG | 02750, .st_gid = 9};
+    fuse_ino_t ino = create("f");
+    (void)state;
+
+    ops->init(&door, &conn);
+    ops->setattr(req, ino, &st, FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_GID, NULL);
+    ops->setxattr(req, ino, "system.posix_acl_access", acl, sizeof(acl) - 1, 0);
+    ops->getattr(req, ino, NULL);
+    assert_int_equal(req->attr.st_mode, S_IFREG | 02660);
+    request.ctx.uid = 1000;
+    ops->setxattr(req, ino, "system.posix_acl_access", acl, sizeof(acl) - 1, 0);
+    ops->getattr(req, ino, NULL);
+    assert_int_equal(req->attr.st_mode, S_IFREG | 0660);
 }
 
 int main(void)
@@ -467,6 +517,8 @@ int main(void)
         TEST(attributes_are_set),
         TEST(xattrs_tell_their_size),
         TEST(only_what_is_offered_is_wanted),
+        TEST(lists_are_for_a_kernel_that_consults_them),
+        TEST(a_list_takes_the_sgid_bit),
     };
     alarm(100); /* a hang is a failure */
     return cmocka_run_group_tests(tests, NULL, NULL);
