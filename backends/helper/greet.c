@@ -19,15 +19,15 @@
  * What the node lane, or the kernel, can do for a server that libfuse can say. Not among it:
  * WRITEBACK_CACHE, where the server expects writes that a cache has gathered; SPLICE_*, io_uring
  * and PASSTHROUGH, which are ways around /dev/fuse; mapping, DAX and id-mapped mounts, which are
- * the kernel's; POSIX_ACL and HANDLE_KILLPRIV_V2, whose checks the node lane does not leave to the
- * server; REQUEST_TIMEOUT: a mount's own time-out is its user's.
+ * the kernel's; HANDLE_KILLPRIV_V2, whose checks the node lane does not leave to the server;
+ * REQUEST_TIMEOUT: a mount's own time-out is its user's.
  */
 #define OFFERED                                                                                    \
     (FUSE_ASYNC_READ | FUSE_POSIX_LOCKS | FUSE_ATOMIC_O_TRUNC | FUSE_EXPORT_SUPPORT |              \
      FUSE_BIG_WRITES | FUSE_DONT_MASK | FUSE_FLOCK_LOCKS | FUSE_HAS_IOCTL_DIR |                    \
      FUSE_AUTO_INVAL_DATA | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO |         \
      FUSE_NO_OPEN_SUPPORT | FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV | FUSE_MAX_PAGES |         \
-     FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA |                    \
+     FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA | FUSE_POSIX_ACL |   \
      FUSE_SETXATTR_EXT | FUSE_INIT_EXT | FUSE_SECURITY_CTX | PROTOCOL_CREATE_SUPP_GROUP |          \
      FUSE_HAS_EXPIRE_ONLY | PROTOCOL_NO_EXPORT_SUPPORT | PROTOCOL_HAS_RESEND)
 

@@ -87,7 +87,8 @@ class Host:
         self.error: type[Exception] = pyfuse3.FUSEError
         self._writes_back = bool(getattr(ops, "enable_writeback_cache", False))
         served = WriteBack(ops) if self._writes_back else ops
-        self.session = _pyhost.NodeSession(served, self, pyfuse3, self._writes_back)
+        acls = bool(getattr(ops, "enable_acl", False))
+        self.session = _pyhost.NodeSession(served, self, pyfuse3, self._writes_back, acls)
         self._loop: loops.Loop | None = None
         self._own_loop = False
         self._loop_lock = threading.Lock()

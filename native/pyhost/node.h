@@ -41,6 +41,7 @@ struct df_node_session {
     struct fuse_session *fuse; /* NULL: not open */
     _Atomic unsigned telling;  /* notifications under way: until they end, it is not destroyed */
     bool writes_back;          /* the helper does what a write-back cache would: writeback.py */
+    bool acls;                 /* access control lists are consulted for it: FUSE_CAP_POSIX_ACL */
     struct df_node_method methods[DF_NODE_OP_COUNT];
 };
 

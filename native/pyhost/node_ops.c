@@ -401,6 +401,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
         conn->want &= ~(unsigned)FUSE_CAP_ATOMIC_O_TRUNC;
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->want |= conn->capable & FUSE_CAP_READDIRPLUS;
+    if (session->acls)
+        conn->want |= conn->capable & FUSE_CAP_POSIX_ACL;
 }
 
 /* An operation without a method does not exist: libfuse answers ENOSYS. */

@@ -1,7 +1,7 @@
 /*
  * node_session.c - NodeSession: a session of libfuse's low-level API for a pyfuse3 file system.
  *
- *     session = NodeSession(ops, helper, pyfuse3, writes_back)
+ *     session = NodeSession(ops, helper, pyfuse3, writes_back, acls)
  *     session.open(words, mountpoint)    fuse_session_new, fuse_session_mount; the plugin's thread
  *     session.loop()                     until the unmount
  *     session.close()
@@ -26,14 +26,15 @@ static int init(PyObject *self, PyObject *args, PyObject *keywords)
 {
     struct df_node_session *session = session_of(self);
     PyObject *ops, *helper, *pyfuse3;
-    int writes_back;
+    int writes_back, acls;
     (void)keywords;
-    if (!PyArg_ParseTuple(args, "OOOp", &ops, &helper, &pyfuse3, &writes_back) ||
+    if (!PyArg_ParseTuple(args, "OOOpp", &ops, &helper, &pyfuse3, &writes_back, &acls) ||
         df_node_types_prepare(pyfuse3) < 0)
         return -1;
     session->ops = Py_NewRef(ops);
     session->helper = Py_NewRef(helper);
     session->writes_back = writes_back;
+    session->acls = acls;
     session->turn = df_turn_new();
     for (int i = 0; session->turn && i < DF_NODE_OP_COUNT; i++) {
         session->methods[i].name = PyUnicode_InternFromString(df_node_op_name(i));
@@ -305,7 +306,8 @@ static PyType_Slot slots[] = {
     {Py_tp_dealloc, dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
-    {Py_tp_doc, "NodeSession(ops, helper, pyfuse3): a pyfuse3 file system, to be mounted."},
+    {Py_tp_doc,
+     "NodeSession(ops, helper, pyfuse3, writes_back, acls): a pyfuse3 file system, to be mounted."},
     {0, NULL},
 };
 

@@ -4,6 +4,8 @@ import ctypes
 import errno
 import io
 import os
+import stat
+import struct
 import subprocess
 import sys
 import textwrap
@@ -306,3 +308,48 @@ def test_others_print_while_it_is_mounted_although_there_is_no_output(tmp_path):
     words = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, str(script)]
     done = subprocess.run(words, stderr=subprocess.PIPE, text=True, timeout=40, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+class Guarded(Notes):
+    """Its file lets user 1000 in by a list, though not by its mode."""
+
+    def entry(self, inode):
+        entry = super().entry(inode)
+        if inode != pyfuse3.ROOT_INODE:
+            entry.st_mode = stat.S_IFREG | 0o660
+        return entry
+
+    async def getxattr(self, inode, name, ctx):
+        if inode == pyfuse3.ROOT_INODE or name != b"system.posix_acl_access":
+            raise pyfuse3.FUSEError(errno.ENODATA)
+        rights = (1, 6, -1), (2, 4, 1000), (4, 0, -1), (0x10, 6, -1), (0x20, 0, -1)
+        return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in rights)
+
+
+def may_read_as(uid, path):
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(uid)
+    os.seteuid(uid)
+    directfuse.identity_refresh()
+    try:
+        directfuse.open(path).close()
+    except PermissionError:
+        return False
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
+        directfuse.identity_refresh()
+    return True
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="acting as another user needs root")
+@pytest.mark.parametrize("asks", [True, False])
+def test_lists_are_consulted_for_who_asks_for_that(asks):
+    guarded = Guarded()
+    guarded.enable_acl = asks
+    options = ["allow_other"] if asks else ["allow_other", "default_permissions"]
+    with directfuse.mount(guarded, "/pyfs-lists", options=options):
+        assert may_read_as(1000, "/pyfs-lists/a") == asks
+        assert not may_read_as(1001, "/pyfs-lists/a")
