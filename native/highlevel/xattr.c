@@ -74,6 +74,8 @@ static ssize_t get(struct df_frame *frame, const struct df_where *where, const c
         result = answer(
             frame, &place, DF_MISSING_GETXATTR,
             df_xattr_answer(hl->ops.getxattr(place.path, name, room_for(value, size), size), size));
+    if (size > 0 && df_acl_is_name(name))
+        result = df_acl_get(value, result);
     df_walk_end(frame, &place);
     return result;
 }

@@ -7,12 +7,13 @@
 #include <errno.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "core/caller.h"
 
 struct acl {
-    const char *entries; /* of 8 bytes each, and not aligned to anything */
+    char *entries; /* of 8 bytes each, and not aligned to anything */
     size_t count;
 };
 
@@ -43,7 +44,7 @@ static int parse(const void *list, size_t size, struct acl *acl)
         return -EOPNOTSUPP;
     if ((size - sizeof(header)) % each != 0)
         return -EINVAL;
-    *acl = (struct acl){(const char *)list + sizeof(header), (size - sizeof(header)) / each};
+    *acl = (struct acl){(char *)(uintptr_t)list + sizeof(header), (size - sizeof(header)) / each};
     for (size_t i = 0; i < acl->count; i++) {
         struct entry entry = entry_at(acl, i);
 
@@ -118,11 +119,29 @@ int df_acl_check(const struct df_caller *caller, const struct stat *st, const vo
     return acl.count == 0 ? DF_ACL_ABSENT : consult(caller, st, &acl, (unsigned)mask & 7);
 }
 
-/* ---- setting one --------------------------------------------------------------------------- */
+/* ---- the attribute --------------------------------------------------------------------------- */
 
 bool df_acl_is_name(const char *name)
 {
     return strcmp(name, DF_ACL_ACCESS) == 0 || strcmp(name, "system.posix_acl_default") == 0;
+}
+
+ssize_t df_acl_get(void *list, ssize_t answer)
+{
+    struct acl acl;
+    int result;
+
+    if (answer <= 0)
+        return answer == 0 ? -ENODATA : answer;
+    result = parse(list, (size_t)answer, &acl);
+    if (result)
+        return result;
+    for (size_t i = 0; i < acl.count; i++)
+        if (!(entry_at(&acl, i).tag & (ACL_USER | ACL_GROUP)))
+            memset(acl.entries + i * sizeof(struct posix_acl_xattr_entry) +
+                       offsetof(struct posix_acl_xattr_entry, e_id),
+                   0xff, sizeof(uint32_t));
+    return acl.count > 0 ? answer : -ENODATA;
 }
 
 /* The tags that may follow: of the entries that name somebody there may be any number; with one

@@ -38,6 +38,11 @@ int df_acl_check(const struct df_caller *caller, const struct stat *st, const vo
 /* Is this attribute a list: DF_ACL_ACCESS, or the default one of a directory? */
 bool df_acl_is_name(const char *name);
 
+/* What getxattr(2) says of it, for every file system. `answer`: bytes that the file system has put
+ * into `list`, or -errno, which is handed on. Of entries that name nobody the id is undefined.
+ * -ENODATA: an empty one; -EINVAL, -EOPNOTSUPP: no list. */
+ssize_t df_acl_get(void *list, ssize_t answer);
+
 /*
  * What it means to set that attribute of a file of this type (S_IFMT bits): do_set_acl(),
  * set_posix_acl() and posix_acl_valid() of the kernel, for every file system. 0: it is set,

@@ -73,7 +73,10 @@ static ssize_t get(const struct df_target *target, void *arg)
         return -EOPNOTSUPP;
     begin_reading(&req, target, &iov);
     result = DF_REQUEST(&req, getxattr, target->node->id, attribute->name, req.room);
-    return sticky(target->lane, DF_LACKS_GETXATTR, df_xattr_answer(result, req.room));
+    result = sticky(target->lane, DF_LACKS_GETXATTR, df_xattr_answer(result, req.room));
+    if (req.room > 0 && df_acl_is_name(attribute->name))
+        result = df_acl_get(attribute->value, result);
+    return result;
 }
 
 ssize_t df_lowlevel_getxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,

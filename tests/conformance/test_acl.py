@@ -88,6 +88,13 @@ def test_acl_that_says_no_more_than_a_mode_is_one(fs, set_acl):
         fs.os.getxattr(path, ACCESS)
 
 
+def test_entries_that_name_nobody_have_no_id(fs, set_acl):
+    path = fs.make("f")
+    named = (USER, 4, ME)
+    set_acl(path, acl((USER_OBJ, 6, 3), named, (GROUP_OBJ, 0, 0), (MASK, 6, 0), (OTHER, 0, 9)))
+    assert fs.os.getxattr(path, ACCESS) == acl_for(ME, 4, 0)
+
+
 def test_chmod_changes_the_mask(fs, guarded):
     path = guarded(rights=6, others=6)
     fs.os.chmod(path, 0o640)

@@ -101,6 +101,20 @@ static void what_is_no_list_is_an_error(void **state)
     assert_int_equal(check(&list, 2, R_OK), -EOPNOTSUPP);
 }
 
+static void entries_that_name_nobody_have_no_id(void **state)
+{
+    struct list list = {2, {{ACL_USER_OBJ, 7, 0}, {ACL_USER, 7, 5}, {ACL_OTHER, 7, 3}}};
+    (void)state;
+    assert_int_equal(df_acl_get(&list, SIZE(3)), SIZE(3));
+    assert_int_equal(list.entries[0].id, NONE);
+    assert_int_equal(list.entries[1].id, 5);
+    assert_int_equal(list.entries[2].id, NONE);
+    assert_int_equal(df_acl_get(&list, SIZE(0)), -ENODATA);
+    assert_int_equal(df_acl_get(&list, 0), -ENODATA);
+    assert_int_equal(df_acl_get(&list, -ERANGE), -ERANGE);
+    assert_int_equal(df_acl_get(&list, 3), -EINVAL);
+}
+
 static void for_whom_a_list_is(void **state)
 {
     const struct df_caller root = {.capable = true}, owner = {.uid = 2};
@@ -120,6 +134,7 @@ int main(void)
         cmocka_unit_test(one_group_that_grants_all_is_enough),
         cmocka_unit_test(no_list_leaves_it_to_the_mode),
         cmocka_unit_test(what_is_no_list_is_an_error),
+        cmocka_unit_test(entries_that_name_nobody_have_no_id),
         cmocka_unit_test(for_whom_a_list_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,7 @@ INLINE_ALONE = [
             "test_rights_on_the_file_do_not_matter_for_unlink",
         )
     ],
+    ("fuse-overlayfs", "test_acl::test_acl_of_a_directory_lets_make_and_remove", WORK_DIRECTORY),
     ("mount.posixovl", "test_permission::*", OWN_FILES),
     ("fuse2fs", "test_time::*", WHOLE_SECONDS),
 ]
