@@ -12,6 +12,8 @@ __all__ = ["PLACEMENTS", "RESTARTS", "Config", "check_placement", "read_config"]
 PLACEMENTS = ("auto", "inline", "server")
 RESTARTS = ("never", "on-failure")
 
+_LIMIT = 1 << 20  # bytes of such a file
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -99,8 +101,17 @@ def _read(config: Path) -> dict[str, Any]:
     import tomllib  # few have such a file
 
     try:
-        return tomllib.loads(config.read_bytes().decode())  # TOML is UTF-8 in every locale
+        return tomllib.loads(_contents(config).decode())  # TOML is UTF-8 in every locale
     except OSError as error:
         raise Failure(f"{config}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number too long for Python
         raise Failure(f"{config}: not TOML: {error}") from error
+
+
+def _contents(config: Path) -> bytes:
+    """What a device that never ends gives would be taken until there is no memory."""
+    with config.open("rb") as file:
+        contents = file.read(_LIMIT + 1)
+    if len(contents) > _LIMIT:
+        raise Failure(f"{config}: has more than {_LIMIT >> 20} MiB, and is no list of mounts")
+    return contents

@@ -297,6 +297,9 @@ def test_all_of_a_configuration_is_read_from_a_pipe(run, tmp_path):
         ("[[mount]]\ncommand = 'memfs /x'\ncolour = 1", "unknown key 'colour'"),
         ("[[mount", "not TOML"),
         (b"title = '\xff'", "not TOML"),
+        ("x = " + "[" * 100_000, "not TOML: maximum recursion depth"),
+        ("x = " + "1" * 5000, "not TOML: Exceeds the limit"),
+        ("#" * (1 << 20) + "\n", "has more than 1 MiB"),
         ("[[mounts]]\ncommand = 'memfs /x'", "unknown key 'mounts'; known: mount, restart"),
         ("[mount]\ncommand = 'memfs /x'", "mount is a table; it is written [[mount]]"),
         ("mount = ['memfs /x']", "[[mount]] number 1: is a string, no table"),
@@ -316,6 +319,14 @@ def test_a_bad_configuration_file(run, tmp_path, text, words):
     done = run("run", "--config", file, "--", "/bin/true")
     assert done.returncode == 125
     assert words in done.stderr and f"{file}" in done.stderr and said_clearly(done)
+
+
+def test_a_configuration_file_without_an_end(run):
+    """It was read until the kernel killed the command, or another, for want of memory."""
+    limited = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))}
+    done = run("run", "--config", "/dev/zero", "--", "/bin/true", **limited)
+    assert (done.returncode, said_clearly(done)) == (125, True)
+    assert "/dev/zero: has more than 1 MiB" in done.stderr
 
 
 def test_a_command_line_without_its_quotes_is_shown_with_them(run):
