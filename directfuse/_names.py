@@ -3,7 +3,7 @@
 import re
 import stat
 from operator import index
-from typing import Any
+from typing import Any, AnyStr
 
 from directfuse._call import (
     AT_EMPTY_PATH,
@@ -195,17 +195,18 @@ def symlink(
     )
 
 
-def readlink(path: Path, *, dir_fd: int | None = None) -> Any:
+def readlink(path: AnyStr | os.PathLike[AnyStr], *, dir_fd: int | None = None) -> AnyStr:
     """os.readlink: what a symlink says, bytes for a bytes path. Source: readlink(2)."""
     buffer = ffi.new("char[]", _PATH_MAX)
 
-    def target(size: int) -> str | bytes:
+    def target(size: int) -> Any:
         data: bytes = ffi.buffer(buffer, size)[:]
         return data if isinstance(os.fspath(path), bytes) else os.fsdecode(data)
 
-    return by_path(
+    said: AnyStr = by_path(
         lambda text: (lib.df_call_readlinkat, at(dir_fd), text, buffer, _PATH_MAX),
         lambda real: os.readlink(real, dir_fd=dir_fd),
         path,
         done=target,
     )
+    return said

@@ -3,7 +3,7 @@
 import os
 import stat as _stat
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, AnyStr, overload
 
 from directfuse import path as _path
 from directfuse._call import Path
@@ -87,11 +87,11 @@ def _is_dir(entry: Any) -> bool:
 
 
 def walk(
-    top: Path,
+    top: AnyStr | os.PathLike[AnyStr],
     topdown: bool = True,
     onerror: OnError | None = None,
     followlinks: bool = False,
-) -> Iterator[tuple[Any, list[Any], list[Any]]]:
+) -> Iterator[tuple[AnyStr, list[AnyStr], list[AnyStr]]]:
     """os.walk: (directory, names of directories in it, other names) for a whole tree.
 
     When topdown, what the caller removes from the second list is not entered.
@@ -122,6 +122,24 @@ def walk(
             ]
 
 
+@overload
+def fwalk(
+    top: str | os.PathLike[str] = ".",
+    topdown: bool = True,
+    onerror: OnError | None = None,
+    *,
+    follow_symlinks: bool = False,
+    dir_fd: int | None = None,
+) -> Iterator[tuple[str, list[str], list[str], int]]: ...
+@overload
+def fwalk(
+    top: bytes | os.PathLike[bytes],
+    topdown: bool = True,
+    onerror: OnError | None = None,
+    *,
+    follow_symlinks: bool = False,
+    dir_fd: int | None = None,
+) -> Iterator[tuple[bytes, list[bytes], list[bytes], int]]: ...
 def fwalk(
     top: Path = ".",
     topdown: bool = True,

@@ -33,6 +33,7 @@ from os.path import (
     supports_unicode_filenames,
 )
 from typing import Any as _Any
+from typing import AnyStr as _AnyStr
 
 from directfuse._call import Path as _Path
 from directfuse._fast import fstat as _fstat
@@ -132,7 +133,7 @@ def ismount(path: _Path) -> bool:
     if _stat.S_ISLNK(here.st_mode):
         return False
     if any(here.st_dev == entry.dev for entry in _list_mounts()):
-        return any(os.fsdecode(realpath(path)) == entry.mountpoint for entry in _list_mounts())
+        return any(realpath(os.fsdecode(path)) == entry.mountpoint for entry in _list_mounts())
     return os.path.ismount(path)
 
 
@@ -166,7 +167,7 @@ def sameopenfile(fp1: int, fp2: int) -> bool:
     return samestat(_fstat(fp1), _fstat(fp2))
 
 
-def realpath(filename: _Path, *, strict: bool = False) -> _Any:
+def realpath(filename: _AnyStr | os.PathLike[_AnyStr], *, strict: bool = False) -> _AnyStr:
     """The path without symlinks, ".." and ".". What does not exist stays as it is, unless strict.
 
     Of Pythons that have it, os.path.ALLOW_MISSING is strict of everything else. Source:
@@ -178,9 +179,7 @@ def realpath(filename: _Path, *, strict: bool = False) -> _Any:
     dot: _Any
     up: _Any
     slash, dot, up = (b"/", b".", b"..") if isinstance(name, bytes) else ("/", ".", "..")
-    here: _Any = (
-        slash if name.startswith(slash) else abspath(dot if isinstance(name, str) else b".")
-    )
+    here: _AnyStr = slash if name.startswith(slash) else abspath(dot)
     rest = name.split(slash)[::-1]
     led: dict[_Any, _Any] = {}  # where each symlink leads to; None while that is looked for
     while rest:
