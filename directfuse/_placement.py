@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from directfuse import _fast, _images, _native, _paths
 from directfuse._command import library_of
-from directfuse._errors import MountError, NotSupportedError
+from directfuse._errors import MountError, NotSupportedError, limit_remedy
 from directfuse._python import meaning
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class _Library:
         finally:
             _fast.expect_mount(False)
         if code < 0:
-            raise MountError(-code, _with_remedy(words, argv), shlex.join(argv))
+            limited = _limit_of_server(-code, argv) if flags & _native.SERVER else ""
+            raise MountError(-code, _with_remedies(words, argv, limited), shlex.join(argv))
         return code, words
 
 
@@ -102,11 +103,18 @@ def _mount_library(path: str, argv: "Sequence[str]", flags: int) -> tuple[int, s
     return _served.mount_program(path, argv, flags)
 
 
-def _with_remedy(words: str, argv: "Sequence[str]") -> str:
-    """What the program said, and what is wrong with the file that it was given, or that stands in
-    its place."""
+def _limit_of_server(code: int, argv: "Sequence[str]") -> str:
+    """What helps where a limit of this process is in the way of starting or joining one."""
+    if code == errno.EAGAIN and argv[0].startswith("@"):  # the server has no room, which is said
+        return ""
+    return limit_remedy(code)
+
+
+def _with_remedies(words: str, argv: "Sequence[str]", limited: str) -> str:
+    """What the program said; what is wrong with the file that it was given, or that stands in its
+    place; and which limit of this process is in the way."""
     found = _images.remedy(argv) or (os.path.isfile(argv[0]) and _images.kind_of(argv[0]))
-    return f"{words}\n({found})" if found else words
+    return "\n".join(filter(None, [words, f"({found})" if found else "", limited]))
 
 
 def choose(placement: Placement, argv: list[str]) -> Placement:

@@ -116,7 +116,7 @@ def test_a_failure_has_the_words_and_the_status_of_the_foreground(call, tmp_path
     assert not servers() and not list((tmp_path / "directfuse").iterdir())
 
 
-@pytest.mark.parametrize(
+limits = pytest.mark.parametrize(
     ("limit", "remedy"),
     [
         (resource.RLIMIT_AS, "`ulimit -v unlimited`"),
@@ -124,6 +124,9 @@ def test_a_failure_has_the_words_and_the_status_of_the_foreground(call, tmp_path
     ],
     ids=["address space", "files"],
 )
+
+
+@limits
 def test_a_limit_that_leaves_a_server_no_memory_is_named(call, tmp_path, limit, remedy):
     size = 400_000 << 10
     done = call(
@@ -132,6 +135,20 @@ def test_a_limit_that_leaves_a_server_no_memory_is_named(call, tmp_path, limit, 
     )
     assert done.returncode == 1 and "the mount server cannot begin" in done.stderr
     assert "may have 400000 KiB " in done.stderr and done.stderr.endswith(f"{remedy})\n")
+
+
+@limits
+def test_a_limit_that_leaves_a_server_no_memory_is_named_to_python(tmp_path, limit, remedy):
+    size = 400_000 << 10
+    text = f"import directfuse; directfuse.mount('memfs {tmp_path}/mnt', placement='server')"
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        preexec_fn=lambda: resource.setrlimit(limit, (size, size)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "may have 400000 KiB " in done.stderr and remedy in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("options", [[], ["--background"]])

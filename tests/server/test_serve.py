@@ -155,7 +155,7 @@ def test_who_has_no_descriptor_to_join_with_is_told_so(serve, runtime, tmp_path)
     )
     joining = [sys.executable, "-c", program]
     said = subprocess.check_output(joining, stdin=subprocess.DEVNULL, text=True, timeout=30)
-    assert said == "Too many open files\n"
+    assert said.startswith("Too many open files\n(a process may have 64 open files here")
 
 
 @pytest.mark.parametrize(
