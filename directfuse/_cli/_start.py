@@ -10,10 +10,14 @@ from types import FrameType
 __all__ = [
     "fill_standard",
     "let_names_out",
+    "output_is_closed",
     "restore_locale",
     "unwind_by_signals",
     "wait_for_children",
 ]
+
+
+_closed: set[int] = set()  # standard descriptors, when the process was started
 
 
 def fill_standard() -> None:
@@ -27,8 +31,14 @@ def fill_standard() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # the lowest number that is free
+            _closed.add(fd)
         if getattr(sys, name) is None:
             setattr(sys, name, open(fd, mode, closefd=False))
+
+
+def output_is_closed() -> bool:
+    """Whether nobody is told what this process prints."""
+    return 1 in _closed
 
 
 def let_names_out() -> None:

@@ -13,6 +13,7 @@ import click
 from directfuse import _paths
 from directfuse._cli._config import Config
 from directfuse._cli._failure import Failure
+from directfuse._cli._start import output_is_closed
 from directfuse._cli.run import join, mount_commands, mount_options
 from directfuse._mount_server import MountServer, ServerFailed
 from directfuse._named import Joined
@@ -58,6 +59,8 @@ def env(lines: Sequence[str], config: Config | None, placement: str, end: bool) 
             raise click.UsageError("--end stands alone: it ends what DIRECTFUSE_RUN names")
         _end()
         return
+    if output_is_closed():
+        raise Failure("standard output is closed: who could end what was mounted is not told of it")
     commands = mount_commands(lines, config, placement, verbose=False)
     if config and config.restart == "on-failure":
         raise Failure(f"{config.path}: restart is for `directfuse run` and `directfuse serve`")

@@ -397,6 +397,22 @@ def processes_with(word):
     return found
 
 
+def test_an_environment_is_not_begun_where_nobody_is_told_of_it(tmp_path):
+    """It said nothing, with status 0, and its server stayed."""
+    image = tmp_path / "served"
+    image.mkdir()
+    words = shlex.join([*COMMAND, "env", "-m", f"passthrough {image} {tmp_path}/mnt"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{words} >&-"],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 125 and "standard output is closed" in done.stderr
+    assert not processes_with(str(image))
+
+
 def test_the_end_of_an_environment_takes_nothing_to_mount(run, memory):
     done = run("env", *memory[1], "--end")
     assert (done.returncode, done.stdout) == (125, "") and "--end stands alone" in done.stderr
