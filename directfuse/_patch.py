@@ -47,16 +47,23 @@ class patch(contextlib.ContextDecorator):  # noqa: N801  # it is used as a funct
     and the last one out restores what was. What is not covered: docs/python.md.
     """
 
+    def __init__(self) -> None:
+        self._entered = 0  # how often; protected by _lock
+
     def __enter__(self) -> None:
         global _depth
         with _lock:
             if _depth == 0:
                 _install()
             _depth += 1
+            self._entered += 1
 
     def __exit__(self, *error: object) -> None:
         global _depth
         with _lock:
+            if self._entered == 0:  # it would end another's
+                raise RuntimeError("this patch() is not in force")
+            self._entered -= 1
             _depth -= 1
             if _depth == 0:
                 _restore()

@@ -358,6 +358,18 @@ def test_a_decorator(root):
     assert os.stat is kept_stat is directfuse._real.os.stat
 
 
+def test_one_that_is_not_in_force_cannot_be_left(root):
+    """The next one had no effect then, and said nothing."""
+    context = directfuse.patch()
+    with context, context:
+        pass
+    with directfuse.patch():
+        with pytest.raises(RuntimeError, match="not in force"):
+            context.__exit__(None, None, None)
+        assert os.listdir(root) == []
+    assert os.stat is directfuse._real.os.stat
+
+
 def test_what_another_replaced_stays(monkeypatch):
     with directfuse.patch():
         os.getlogin_for_test = None  # another's own name
