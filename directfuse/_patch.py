@@ -11,6 +11,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import inspect
 import io
 import os
 import stat
@@ -19,7 +20,7 @@ import threading
 import types
 from collections.abc import Callable
 from operator import index
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import directfuse
 from directfuse import _real
@@ -27,6 +28,8 @@ from directfuse._call import is_ours, path_or_fd
 from directfuse._files import lock_in_the_way
 
 __all__ = ["patch"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _lock = threading.Lock()  # protects the two below
 _depth = 0  # patch() contexts in force
@@ -43,8 +46,9 @@ class patch(contextlib.ContextDecorator):  # noqa: N801  # it is used as a funct
         with directfuse.mount("squashfuse data.sqfs /data"), directfuse.patch():
             pathlib.Path("/data").rglob("*.png")
 
-    A context manager and a decorator. It acts on the whole process, all threads included; it nests,
-    and the last one out restores what was. What is not covered: docs/python.md.
+    A context manager and a decorator, of coroutine functions and generators, too. It acts on the
+    whole process, all threads included; it nests, and the last one out restores what was. What is
+    not covered: docs/python.md.
     """
 
     def __init__(self) -> None:
@@ -67,6 +71,41 @@ class patch(contextlib.ContextDecorator):  # noqa: N801  # it is used as a funct
             _depth -= 1
             if _depth == 0:
                 _restore()
+
+    def __call__(self, func: _F) -> _F:
+        """The function, and this in force for as long as it runs."""
+        for runs_later, decorated in _LATER.items():
+            if runs_later(func):
+                return cast("_F", functools.wraps(func)(decorated(self, func)))
+        return super().__call__(func)
+
+
+def _coroutine(context: patch, function: Callable[..., Any]) -> Callable[..., Any]:
+    async def patched(*arguments: Any, **options: Any) -> Any:
+        with context:
+            return await function(*arguments, **options)
+
+    return patched
+
+
+def _generator(context: patch, function: Callable[..., Any]) -> Callable[..., Any]:
+    def patched(*arguments: Any, **options: Any) -> Any:
+        with context:
+            return (yield from function(*arguments, **options))
+
+    return patched
+
+
+def _refused(_context: patch, _function: Callable[..., Any]) -> Callable[..., Any]:
+    raise TypeError("patch() decorates no asynchronous generator: use it as a context in there")
+
+
+#: Functions that have not run yet when their calls return, and what decorates them.
+_LATER = {
+    inspect.iscoroutinefunction: _coroutine,
+    inspect.isgeneratorfunction: _generator,
+    inspect.isasyncgenfunction: _refused,
+}
 
 
 # ---- what stands in for what ---------------------------------------------------------------------

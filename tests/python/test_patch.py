@@ -1,5 +1,6 @@
 """directfuse.patch(): the standard library's own names see the mounts, until it ends."""
 
+import asyncio
 import builtins
 import collections.abc
 import errno
@@ -356,6 +357,39 @@ def test_a_decorator(root):
 
     assert touch() == ["x"]
     assert os.stat is kept_stat is directfuse._real.os.stat
+
+
+def test_a_decorator_of_what_runs_after_its_call(root):
+    """It was out of force again before any of it ran."""
+    file = pathlib.Path(root, "x")
+
+    @directfuse.patch()
+    async def touch():
+        await asyncio.sleep(0)
+        file.touch()
+        return os.listdir(root)
+
+    @directfuse.patch()
+    def names():
+        yield from os.listdir(root)
+        return os.path.exists(root)
+
+    assert inspect.iscoroutinefunction(touch) and inspect.isgeneratorfunction(names)
+    assert asyncio.run(touch()) == ["x"]
+    generator = names()
+    assert next(generator) == "x"
+    with pytest.raises(StopIteration) as end:
+        next(generator)
+    assert end.value.value is True
+    assert os.stat is directfuse._real.os.stat
+
+
+def test_an_asynchronous_generator_is_not_decorated():
+    async def names():
+        yield "x"
+
+    with pytest.raises(TypeError, match="no asynchronous generator"):
+        directfuse.patch()(names)
 
 
 def test_one_that_is_not_in_force_cannot_be_left(root):
