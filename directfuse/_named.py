@@ -54,7 +54,8 @@ def socket_path(name: str, *, make: bool = False) -> Path:
 def _no_directory(directory: Path, error: int) -> str:
     """Why sockets cannot be there, and what would help."""
     if error == errno.EACCES and os.path.lexists(directory):
-        return f"{directory}: must be a directory that only you can enter (mode 0700)"
+        why = f"{directory}: must be a directory that only you can enter (mode 0700)"
+        return f"{why}; let XDG_RUNTIME_DIR name another place if it is another user's"
     why, base = f"{directory}: {os.strerror(error)}", directory.parent
     if os.environ.get("XDG_RUNTIME_DIR") and base.is_absolute() and str(base) != "/tmp":
         return f"{why} (let XDG_RUNTIME_DIR be a directory that you can write to, or unset it)"

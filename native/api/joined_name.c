@@ -88,7 +88,9 @@ static void say_why(int error, const char *name, char *message, size_t size)
     else if (error == -ENAMETOOLONG)
         snprintf(message, size, "%s: too long for a socket in $XDG_RUNTIME_DIR", name);
     else if (error == -EACCES && df_joined_socket_path(name, false, path) == -EACCES)
-        snprintf(message, size, "%.*s must be a directory that only you can enter (mode 0700)",
+        snprintf(message, size,
+                 "%.*s must be a directory that only you can enter (mode 0700); let "
+                 "XDG_RUNTIME_DIR name another place if it is another user's",
                  (int)(strrchr(path, '/') - path), path);
     else if (error == -ENOENT)
         snprintf(message, size, "no mount server has the name %s: directfuse serve '...' --name %s",
