@@ -14,17 +14,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "loader/constructors.h"
 #include "loader/hooks.h"
 #include "loader/image.h"
 #include "loader/needed.h"
 #include "loader/object.h"
-
-/* Constructors of one object, as its dynamic section names them. */
-struct constructors {
-    uint64_t init; /* DT_INIT; 0: none */
-    uint64_t array;
-    size_t count;
-};
 
 /* An object that is being loaded: the program, or a companion. */
 struct member {
@@ -33,7 +27,7 @@ struct member {
     const char *name; /* what others call it */
     char *alias;      /* what they are to call it; in its own image. NULL: the program */
     const struct link_map *map;
-    struct constructors constructors;
+    struct df_constructors constructors;
 };
 
 struct company {
@@ -134,27 +128,6 @@ static void rename_needed(const struct df_elf *elf, const char *from, const char
     }
 }
 
-/* The tag of an entry that the dynamic linker is not to see: one for operating systems to use. */
-enum { UNSEEN = DT_LOOS + 0xdf };
-
-static uint64_t take(const struct df_elf *elf, int64_t tag)
-{
-    Elf64_Dyn *entry = df_elf_dynamic(elf, tag);
-    if (!entry)
-        return 0;
-    entry->d_tag = UNSEEN;
-    return entry->d_un.d_val;
-}
-
-static void hold_back(struct member *member)
-{
-    member->constructors = (struct constructors){
-        .init = take(&member->elf, DT_INIT),
-        .array = take(&member->elf, DT_INIT_ARRAY),
-        .count = take(&member->elf, DT_INIT_ARRAYSZ) / sizeof(uintptr_t),
-    };
-}
-
 static int read_company(struct company *company, const struct df_needed *needed, const bool *chosen)
 {
     for (size_t i = 0; i < needed->count; i++) {
@@ -175,7 +148,7 @@ static void rewrite(const struct company *company, struct member *member)
 {
     for (size_t i = 0; i < company->count; i++)
         rename_needed(&member->elf, company->list[i].name, company->list[i].alias);
-    hold_back(member);
+    member->constructors = df_constructors_hold_back(&member->elf);
 }
 
 /* The program's descriptor is its object's. */
@@ -311,21 +284,11 @@ static void share(const struct company *company)
 /* ---- constructors -----------------------------------------------------------------------------
  */
 
-typedef void constructor(int argc, char **argv, char **environment);
-
 static void construct(const struct member *member)
 {
     static char *arguments[] = {NULL};
-    const struct constructors *held = &member->constructors;
-    if (held->init) {
-        uintptr_t address = member->map->l_addr + held->init;
-        constructor *init;
-        memcpy(&init, &address, sizeof(init));
-        init(0, arguments, environ);
-    }
-    constructor *const *array = (constructor *const *)(member->map->l_addr + held->array);
-    for (size_t i = 0; i < held->count; i++)
-        array[i](0, arguments, environ);
+
+    df_constructors_run(&member->constructors, member->map->l_addr, 0, arguments, environ);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------
@@ -357,7 +320,6 @@ static void *load_with(struct df_companions *companions, struct company *company
         companions->linger |= df_object_lingers(&order[i]->elf);
         construct(order[i]);
     }
-    construct(&company->program);
     return handle;
 }
 

@@ -7,7 +7,8 @@
  * So the library is loaded anew for this one program, as a companion: a private image under a name
  * of its own, as are the libraries that need it. Their constructors are held back; once all is
  * relocated, their references are pointed at the program's copy, the copy is taken again, and the
- * constructors run, in the order that they would have run in (docs/decisions/028).
+ * constructors run, in the order that they would have run in (docs/decisions/028); the program's
+ * own when it begins (program.h).
  *
  * Constants need none of that: a copy of a constant is as good as the constant.
  */

@@ -197,6 +197,8 @@ static int check(struct df_object *object, const char *path, char *message, size
     object->cxx = !error && df_elf_needs(&elf, "libstdc++.so.6");
     if (!error)
         object->lingers = df_object_lingers(&elf);
+    if (!error)
+        object->constructors = df_constructors_hold_back(&elf);
     object->main_moves = object->kind == DF_ELF_OBJECT && !error &&
                          df_elf_symbol(&elf, "directfuse_main_moves", true);
     df_image_release(&elf);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "loader/companion.h"
+#include "loader/constructors.h"
 #include "loader/elf.h"
 #include "loader/guest.h"
 #include "loader/program.h"
@@ -29,6 +30,7 @@ struct df_object {
     bool lingers;          /* it may be used after main has returned: threads, keys, libraries */
     void *handle;          /* of dlopen */
     struct df_companions companions;
+    struct df_constructors constructors; /* held back: df_program_run() runs them */
     const void *map;       /* its struct link_map: which object an address belongs to */
     df_main_function main; /* of an object */
     void *start;           /* of a program: its _start */
@@ -44,8 +46,8 @@ struct df_object {
 int df_object_read(struct df_object *object, const char *path, char *message, size_t size);
 
 /*
- * Loads the copy, after our libfuse ABI library; its constructors run. Then its imports are hooked
- * for `guest` (hooks.h). `path` is for messages.
+ * Loads the copy, after our libfuse ABI library; the constructors of its libraries run, its own do
+ * not. Then its imports are hooked for `guest` (hooks.h). `path` is for messages.
  * Returns 0, or -ENOEXEC with a message: a symbol is missing, or the real libfuse would come first.
  */
 int df_object_open(struct df_object *object, struct df_guest *guest, const char *path,

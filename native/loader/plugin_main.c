@@ -3,6 +3,7 @@
  * value that main returns; and a main that gives its thread up meanwhile.
  */
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +40,11 @@ static int run_main(struct df_plugin *plugin)
 {
     if (plugin->run)
         return plugin->run(plugin->argc, plugin->argv, plugin->run_data);
-    return df_program_run(plugin->object.main, plugin->object.start, &plugin->guest, plugin->argc,
-                          plugin->argv);
+    const struct df_object *object = &plugin->object;
+    struct df_program_start start = {object->constructors,
+                                     ((const struct link_map *)object->map)->l_addr, object->main,
+                                     object->start};
+    return df_program_run(&start, &plugin->guest, plugin->argc, plugin->argv);
 }
 
 static void begin_fiber(struct df_plugin *plugin);

@@ -108,15 +108,16 @@ __attribute__((noinline)) void df_program_land(struct df_program_place place)
     df_guest_enter(place.guest);
 }
 
-int df_program_run(df_main_function main, void *entry, struct df_guest *guest, int argc,
+int df_program_run(const struct df_program_start *start, struct df_guest *guest, int argc,
                    char **argv)
 {
-    struct run run = {.main = main};
+    struct run run = {.main = start->main};
     struct df_program_place before = df_program_lift();
     df_program_land((struct df_program_place){&run, guest});
     if (setjmp(run.end) == 0) {
-        if (!main)
-            find_main(entry, &run);
+        df_constructors_run(&start->constructors, start->base, argc, argv, environ);
+        if (!run.main)
+            find_main(start->entry, &run);
         run.status = run.main(argc, argv, environ) & 0xff;
     }
     df_plugin_serve_out(guest->plugin);

@@ -9,16 +9,27 @@
 #ifndef DF_LOADER_PROGRAM_H
 #define DF_LOADER_PROGRAM_H
 
+#include <stdint.h>
+
+#include "loader/constructors.h"
 #include "loader/guest.h"
 
 typedef int (*df_main_function)(int argc, char **argv, char **environment);
 
+/* Where a program begins. */
+struct df_program_start {
+    struct df_constructors constructors;
+    uintptr_t base; /* its load address */
+    df_main_function main;
+    void *entry; /* its _start, where main is NULL */
+};
+
 /*
- * Runs main(argc, argv, environ), or where main is NULL the program whose _start is `entry`, for
- * `guest`. argv is the program's to modify. Returns its status, 0 to 255, also when it ended with
- * exit(3) on this thread; DF_PROGRAM_KILLED + SIGABRT after abort(3) or a failed assertion.
+ * Runs its constructors and main(argc, argv, environ), for `guest`. argv is the program's to
+ * modify. Returns its status, 0 to 255, also when it ended with exit(3) on this thread;
+ * DF_PROGRAM_KILLED + SIGABRT after abort(3) or a failed assertion.
  */
-int df_program_run(df_main_function main, void *entry, struct df_guest *guest, int argc,
+int df_program_run(const struct df_program_start *start, struct df_guest *guest, int argc,
                    char **argv);
 
 enum { DF_PROGRAM_KILLED = 256 }; /* + the signal that would have killed its process */

@@ -2,6 +2,7 @@
 as it was before. The program is compiled here, against the real libfuse (habits.c)."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -58,6 +59,32 @@ def test_what_it_has_asked_for_at_its_end_comes_at_its_end(habits):
     said = said_by(habits, "end")
     assert "it said: 0 0\n" in said
     assert "\nsecond 0\nfirst 5\n" in said
+
+
+@pytest.fixture(scope="session")
+def constructed(tmp_path_factory):
+    return compiled("sources/constructed.c", tmp_path_factory.mktemp("constructed") / "program")
+
+
+def host_of_process():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    ignored = [line for line in lines if line.startswith(("SigIgn", "Umask"))]
+    return os.getcwd(), ignored, ctypes.CDLL(None).getenv(b"CONSTRUCTED")
+
+
+def test_what_a_constructor_does_is_done_to_the_program(constructed, capfd):
+    before = host_of_process()
+    with pytest.raises(directfuse.MountError, match="returned 7 ") as caught:
+        directfuse.mount([constructed, "word"], placement="inline")
+    assert "constructed\nmain found /usr 0 1 word\n" in str(caught.value)
+    assert host_of_process() == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_end_in_a_constructor_is_reported(constructed, monkeypatch):
+    monkeypatch.setenv("CONSTRUCTOR_EXITS", "1")
+    with pytest.raises(directfuse.MountError, match="returned 5 "):
+        directfuse.mount([constructed], placement="inline")
 
 
 ENDING_LIBRARY = """
