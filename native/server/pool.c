@@ -20,7 +20,7 @@
 #include "channel/sys.h"
 #include "core/pages.h"
 
-#define STACK_SIZE (1 << 20) /* bytes; a plugin's functions run on it */
+#define STACK_SIZE (8 << 20) /* bytes, as of libfuse's threads; a plugin's functions run on it */
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
 #define IDLE_NS    INT64_C(5000000000)
 

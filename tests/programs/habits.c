@@ -233,6 +233,13 @@ static void make_files(void)
         rmdir(here);
 }
 
+static void use_much_of_its_stack(void)
+{
+    char room[5 << 20];
+    memset(room, 'x', sizeof(room));
+    SAY("%zu", strnlen(room, sizeof(room)));
+}
+
 static const struct {
     const char *name;
     void (*function)(void);
@@ -248,6 +255,7 @@ static const struct {
     {"made up names", make_up_names},
     {"watch", watch_its_directory},
     {"modes", make_files},
+    {"much stack", use_much_of_its_stack},
     {"streams", reopen_its_streams},
     {"streams of a child", have_a_child_that_reopens_its_streams},
 };

@@ -224,6 +224,11 @@ FORK = """if True:
 """
 
 
+def test_an_operation_has_as_much_stack_as_behind_the_kernel(habits, point):
+    with directfuse.mount([habits, point], placement="server"):
+        assert text_of(f"{point}/much stack") == str(5 << 20)
+
+
 def test_a_fork_waits_for_a_call_in_which_it_prints(habits, point):
     """Else the child would have the call's locks, and nobody to give them back."""
     words = [sys.executable, "-c", FORK, habits, point]
