@@ -1,7 +1,8 @@
 /*
  * process.c - what libfuse does to the whole process: daemonize, signal handlers. The process is
- * the host's, so each of these says that it was done and leaves everything as it is. The host ends
- * a mount; a signal that ends the host ends its mounts with it.
+ * the host's, so each of these says that it was done and leaves everything as it is, but for the
+ * working directory, of which the program has one of its own. The host ends a mount; a signal that
+ * ends the host ends its mounts with it.
  */
 #include "libfuse/abi.h"
 #include "libfuse/turn.h"
@@ -12,8 +13,8 @@ int fuse_daemonize(int foreground)
 {
     struct df_plugin *plugin = df_plugin_self();
 
-    if (foreground && plugin)
-        df_plugin_foreground(plugin);
+    if (plugin)
+        df_plugin_daemonize(plugin, foreground);
     return 0;
 }
 

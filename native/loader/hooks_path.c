@@ -53,7 +53,7 @@ static int move_to(struct df_guest *guest, int fd)
     return now < 0 ? -1 : 0;
 }
 
-static int hook_chdir(const char *path)
+int df_hooks_chdir(const char *path)
 {
     BUFFER(room);
     struct df_guest *guest = df_guest_current();
@@ -472,7 +472,7 @@ static ssize_t hook_readlink_chk(const char *path, char *buffer, size_t size, si
 
 /* On 64-bit machines the "64" names are the same functions. */
 const struct df_hook df_hooks_path[] = {
-    {"chdir", hook_chdir},
+    {"chdir", df_hooks_chdir},
     {"fchdir", hook_fchdir},
     {"getcwd", hook_getcwd},
     {"__getcwd_chk", hook_getcwd_chk},

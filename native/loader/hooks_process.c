@@ -217,7 +217,9 @@ static int hook_thrd_create(thrd_t *thread, thrd_start_t function, void *argumen
 
 static int hook_daemon(int nochdir, int noclose)
 {
-    return df_guest_current() ? 0 : daemon(nochdir, noclose);
+    if (!df_guest_current())
+        return daemon(nochdir, noclose);
+    return nochdir ? 0 : df_hooks_chdir("/");
 }
 
 static pid_t hook_setsid(void)

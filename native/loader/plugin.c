@@ -20,6 +20,7 @@
 
 #include "core/call.h"
 #include "core/mount.h"
+#include "loader/hooks.h"
 #include "loader/library.h"
 #include "loader/plugin_private.h"
 #include "loader/program.h"
@@ -92,9 +93,14 @@ static void copy_log(struct df_plugin *plugin, char *text, size_t size)
     df_log_copy(&plugin->log, text, size);
 }
 
-void df_plugin_foreground(struct df_plugin *plugin)
+void df_plugin_daemonize(struct df_plugin *plugin, bool foreground)
 {
-    plugin->foreground = true;
+    const bool stays = foreground && plugin->object.abi == DF_ELF_ABI_FUSE2;
+
+    if (foreground)
+        plugin->foreground = true;
+    if (!stays && df_guest_current())
+        (void)df_hooks_chdir("/"); /* libfuse looks as little at what comes of it */
 }
 
 /* What it has said by now would be in the error, had it not been mounted. */

@@ -144,9 +144,10 @@ DF_PRIVATE_EXPORT void df_plugin_log(struct df_plugin *plugin, const char *line)
 /* The same for every plugin that runs; false when there has never been one in this process. */
 DF_PRIVATE_EXPORT bool df_plugin_log_all(const char *line);
 
-/* The plugin was told to stay in the foreground: what it says is meant to be seen. Its main's
- * thread, before it mounts. */
-DF_PRIVATE_EXPORT void df_plugin_foreground(struct df_plugin *plugin);
+/* The plugin becomes a daemon, which stands in the root directory; or it was told to stay in the
+ * foreground, and what it says is meant to be seen. There libfuse 3 takes it to the root, too, and
+ * libfuse 2 leaves it where it is. Its main's thread, before it mounts. */
+DF_PRIVATE_EXPORT void df_plugin_daemonize(struct df_plugin *plugin, bool foreground);
 
 /*
  * A plugin that is mounted answers no more, though nobody has unmounted it: `how` says why, for the

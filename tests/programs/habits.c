@@ -240,6 +240,12 @@ static void use_much_of_its_stack(void)
     SAY("%zu", strnlen(room, sizeof(room)));
 }
 
+static void say_where_it_is(void)
+{
+    char here[PATH_MAX] = "nowhere";
+    SAY("%s %d", getcwd(here, sizeof(here)), access("proc/self/stat", F_OK));
+}
+
 static const struct {
     const char *name;
     void (*function)(void);
@@ -256,6 +262,7 @@ static const struct {
     {"watch", watch_its_directory},
     {"modes", make_files},
     {"much stack", use_much_of_its_stack},
+    {"directory", say_where_it_is},
     {"streams", reopen_its_streams},
     {"streams of a child", have_a_child_that_reopens_its_streams},
 };

@@ -229,6 +229,15 @@ def test_an_operation_has_as_much_stack_as_behind_the_kernel(habits, point):
         assert text_of(f"{point}/much stack") == str(5 << 20)
 
 
+@pytest.mark.parametrize("placement", ["inline", "helper"])
+@pytest.mark.parametrize("foreground", [[], ["-f"]], ids=["", "-f"])
+def test_a_daemon_stands_in_the_root(habits, point, placement, foreground):
+    before = os.getcwd()
+    with directfuse.mount([habits, *foreground, point], placement=placement):
+        assert text_of(f"{point}/directory") == "/ 0"
+    assert os.getcwd() == before
+
+
 def test_a_fork_waits_for_a_call_in_which_it_prints(habits, point):
     """Else the child would have the call's locks, and nobody to give them back."""
     words = [sys.executable, "-c", FORK, habits, point]
