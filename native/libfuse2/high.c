@@ -203,15 +203,18 @@ struct fuse2 *df2_setup(int argc, char *argv[], const void *op, size_t op_size, 
 {
     struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
     struct fuse2 *f = NULL;
+    int foreground;
     *mountpoint = NULL;
     *chan = NULL;
-    if (fuse2_parse_cmdline(&args, mountpoint, multithreaded, NULL) == 0)
+    if (fuse2_parse_cmdline(&args, mountpoint, multithreaded, &foreground) == 0)
         *chan = df2_chan_new(*mountpoint, &args);
     if (*chan)
         f = df2_new(*chan, &args, op, op_size, user_data, generation);
     if (!f && *chan)
         df2_chan_free(*chan);
-    if (!f)
+    if (f)
+        fuse_daemonize(foreground);
+    else
         free(*mountpoint);
     fuse_opt_free_args(&args);
     return f;

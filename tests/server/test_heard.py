@@ -3,11 +3,12 @@
 import subprocess
 
 import pytest
+from building import fuse
 
 import directfuse
 from directfuse import _paths
 
-from .conftest import built
+from .built import built, compiled
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,21 @@ def test_a_run_shows_that_of_a_program_in_a_helper(talker, tmp_path, option, hea
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert ("complained /x" in done.stderr) == ("logged /x" in done.stderr) == heard
+
+
+@pytest.mark.parametrize("option, heard", [("-f", True), ("-s", False)])
+def test_a_run_shows_that_of_a_program_of_libfuse_2(tmp_path_factory, tmp_path, option, heard):
+    program, point = compiled("talker_2", tmp_path_factory, *fuse("fuse")), f"{tmp_path}/mnt"
+    run = [*_paths.COMMAND, "run", "-m", f"{program} {option} {point}", "--"]
+    done = subprocess.run(
+        [*run, "test", "-e", f"{point}/x"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (f"/x in {tmp_path}\n" if heard else "")
 
 
 def test_a_server_of_mount_shows_it(talker, tmp_path, capfd):
