@@ -47,3 +47,10 @@ void df_crash_watch(struct df_segment *segment, int report)
     for (size_t i = 0; segment && i < sizeof(crashes) / sizeof(crashes[0]); i++)
         sigaction(crashes[i], &action, NULL);
 }
+
+void df_crash_stand_by(void *room)
+{
+    const stack_t stack = {.ss_sp = room, .ss_size = DF_CRASH_ROOM};
+
+    sigaltstack(&stack, NULL); /* without it, only the end by a full stack has no name */
+}

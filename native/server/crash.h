@@ -11,4 +11,10 @@
  * process's: a plugin that sets its own has its own way. */
 void df_crash_watch(struct df_segment *segment, int report);
 
+/* Room for the last words of a thread whose own stack is full; untouched until then. */
+enum { DF_CRASH_ROOM = 64 * 1024 }; /* bytes; a frame of all registers takes up to 11 KiB */
+
+/* The calling thread says them there. The room lasts as long as the thread. */
+void df_crash_stand_by(void *room);
+
 #endif

@@ -19,6 +19,7 @@
 #include "channel/spin.h"
 #include "channel/sys.h"
 #include "core/pages.h"
+#include "server/crash.h"
 
 #define STACK_SIZE (8 << 20) /* bytes, as of libfuse's threads; a plugin's functions run on it */
 #define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
@@ -328,8 +329,10 @@ static void *work(void *argument)
     struct df_pool *pool = worker->pool;
     uint32_t client_cpu = UINT32_MAX;
     struct df_slot *slot = NULL;
+    char last_words[DF_CRASH_ROOM]; /* at the far end of the stack, which is full at the near one */
     bool stay = true;
 
+    df_crash_stand_by(last_words);
     while (stay) {
         while (slot || (slot = df_pool_take(pool)))
             slot = serve(worker, slot, &client_cpu);

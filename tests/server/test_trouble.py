@@ -44,8 +44,9 @@ def test_a_killed_server_is_said_once(point, said):  # noqa: F811
     assert f"{point}: its mount server (process {server}) was killed" in said()[0]
 
 
-def test_a_crash_of_the_file_system_is_said_by_its_name(point, moody, said):  # noqa: F811
-    with directfuse.mount([moody, point], placement="server"):
+@pytest.mark.parametrize("options", [[], ["-o", "dies=recursion"]], ids=["wild", "full stack"])
+def test_a_crash_of_the_file_system_is_said_by_its_name(point, moody, said, options):  # noqa: F811
+    with directfuse.mount([moody, *options, point], placement="server"):
         assert directfuse.listdir(point)
         fd = directfuse.os_open(f"{point}/crash", os.O_RDONLY)
         fails(lambda: directfuse.read(fd, 1), errno.ENOTCONN)

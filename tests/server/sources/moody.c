@@ -3,10 +3,10 @@
  * wild pointer, looking at "hang", reading "mute" never end, every other file holds its own name.
  * With -o flushes closing "sticky" never ends, either. While the file of -o once= exists, the next
  * read removes it and crashes: a crash that happens once. With -o dies=abort or dies=exit it ends
- * itself where it would crash; with -o dies=thread a thread of its own does. Its own end waits
- * until there is no file of -o hold=, and makes that of -o ended=; who begins to hang makes that of
- * -o hanging=. So does the opening of "late", which is not listed. With -o starts it hangs before
- * it mounts.
+ * itself where it would crash; with -o dies=thread a thread of its own does, and with
+ * -o dies=recursion it fills its stack. Its own end waits until there is no file of -o hold=, and
+ * makes that of -o ended=; who begins to hang makes that of -o hanging=. So does the opening of
+ * "late", which is not listed. With -o starts it hangs before it mounts.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -104,6 +104,15 @@ static void end_on_a_thread(void)
     pthread_join(thread, NULL);
 }
 
+/* As far as the stack reaches. */
+static int recurse(int depth)
+{
+    volatile char frame[4096];
+
+    frame[0] = (char)depth;
+    return depth < 0 ? 0 : recurse(depth + 1) + frame[0];
+}
+
 static void crash(void)
 {
     volatile char *wild = (volatile char *)16;
@@ -114,6 +123,8 @@ static void crash(void)
         end_on_a_thread();
     else if (strcmp(settings.dies, "exit") == 0)
         exit(3);
+    else if (strcmp(settings.dies, "recursion") == 0)
+        recurse(0);
     else
         abort();
 }
