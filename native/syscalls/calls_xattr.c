@@ -81,21 +81,44 @@ static long by_path(const struct request *r, const char *path)
 }
 
 /* native/core knows these calls by path alone, or by descriptor. */
-static long by_leg(struct dfi_way *way, const struct request *r)
+static long by_open(struct dfi_way *way, const struct request *r)
 {
-    const struct dfi_leg *leg = &way->leg[0];
-    long ret;
+    long ret = dfi_way_open(way, &way->leg[0], O_PATH | (r->nofollow ? O_NOFOLLOW : 0));
 
-    if (leg->dirfd < DF_FD_BASE || !leg->path || leg->path[0] == '/')
-        return by_path(r, leg->path);
-    if (leg->path[0] == '\0' && !leg->empty)
-        return r->empty ? by_fd(r, leg->dirfd) : -ENOENT;
-    ret = dfi_way_open(way, leg, O_PATH | (r->nofollow ? O_NOFOLLOW : 0));
     if (ret < 0)
         return ret;
     ret = by_fd(r, DF_FD_BASE + DFI_FD_FOREIGN);
     dfi_way_shut(way);
     return ret;
+}
+
+/* No path: the descriptor itself. The working directory is none to Linux where names are listed and
+ * removed; it is open to lead on, and is opened once more to be asked. */
+static long by_directory(struct dfi_way *way, const struct request *r)
+{
+    struct dfi_leg *leg = &way->leg[0];
+
+    if (!r->empty)
+        return by_path(r, leg->path);
+    if (leg->dirfd < DF_FD_BASE)
+        return DF_NOT_OURS;
+    if (leg->dirfd != DF_FD_BASE + DFI_FD_HERE)
+        return by_fd(r, leg->dirfd);
+    if (r->which == LIST || r->which == REMOVE)
+        return -EBADF;
+    leg->empty = true;
+    return by_open(way, r);
+}
+
+static long by_leg(struct dfi_way *way, const struct request *r)
+{
+    const struct dfi_leg *leg = &way->leg[0];
+
+    if (!leg->empty && (!leg->path || leg->path[0] == '\0'))
+        return by_directory(way, r);
+    if (leg->dirfd == AT_FDCWD || (!leg->empty && leg->path[0] == '/'))
+        return by_path(r, leg->path);
+    return by_open(way, r);
 }
 
 static long run(struct dfi_frame *frame, struct request *r)

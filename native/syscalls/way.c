@@ -13,6 +13,9 @@
 #include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
+#define NR_SETXATTRAT 463 /* which headers of Linux before 6.13 do not have */
+#define NR_GETXATTRAT 464
+
 enum { FIRST, KERNEL, REFUSED, AGAIN, DONE }; /* dfi_way.state: what comes next */
 
 /* ---- opened for the call --------------------------------------------------------------------- */
@@ -161,10 +164,10 @@ static int take_relative(struct dfi_way *way, struct dfi_leg *leg)
     return leg->dirfd >= DF_FD_BASE ? 0 : take_from_real(way, leg);
 }
 
-/* NULL is an empty path there: since Linux 6.11. */
+/* NULL is an empty path there, of the working directory too: since Linux 6.11. */
 static bool takes_no_path(long nr)
 {
-    return nr == __NR_newfstatat || nr == __NR_statx;
+    return nr == __NR_newfstatat || nr == __NR_statx || nr == NR_SETXATTRAT || nr == NR_GETXATTRAT;
 }
 
 static int take_rooted(struct dfi_way *way, struct dfi_leg *leg)

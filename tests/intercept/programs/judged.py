@@ -29,8 +29,9 @@ NANOSECONDS = (1, 1), (10**9, 1), (1, -1), (OMIT, OMIT), (OMIT, -1)
 TIMES = None, BAD, *itertools.starmap(times, NANOSECONDS)
 OLD_TIMES = None, BAD, times(1, 1), times(10**6, 1), times(1, -1)
 HOWS = how(), how(1 << 40), how(0, 0o644), how(0, 0, 1 << 40), BAD
-READ = how(1, 9), how(1, 1 << 32 | 9), how(1, 9, 1), BAD
-REPLACED = how(1, 2 << 32), how(1, 8 << 32), how(1, 2 << 32, 1), BAD
+VALUE = ctypes.addressof(ROOM)
+READ = how(VALUE, 9), how(1, 9), how(1, 1 << 32 | 9), how(1, 9, 1), BAD
+REPLACED = how(VALUE, 2 << 32 | 9), how(1, 2 << 32), how(1, 8 << 32), how(1, 2 << 32, 1), BAD
 NAMES = b"user.x", b"", LONG, b"nothing", BAD
 
 #: Number, and what may stand behind descriptor and path.
@@ -52,8 +53,10 @@ AT = {
     "openat2": (437, HOWS, (24, 8, 32)),
 }
 if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 13):
-    AT["setxattrat"] = 463, (0,), (b"user.x",), REPLACED, (16, 8, 24, 5000)
-    AT["getxattrat"] = 464, (0, UNKNOWN), (b"user.x",), READ, (16, 24)
+    AT["setxattrat"] = 463, FLAGS, (b"user.x",), REPLACED, (16, 8, 24, 5000)
+    AT["getxattrat"] = 464, FLAGS, (b"user.x",), READ, (16, 24)
+    AT["listxattrat"] = 465, FLAGS, (None, BAD), (0, 9)
+    AT["removexattrat"] = 466, FLAGS, (b"user.x", b"", BAD)
 PLAIN = {
     "truncate": (76, (-1, 0)),
     "chdir": (80,),
