@@ -119,6 +119,26 @@ static long unread(const struct dfi_way *way, long error)
     return !way->refused || dfi_root_of(way->record.files) ? error : DFI_PASS;
 }
 
+/* What the kernel finds before it looks for a path, which it is not to get at: EFAULT, or what is
+ * wrong with other arguments, that there is nothing to do, or that the caller may not. */
+static long ask_without_path(const struct dfi_way *way)
+{
+    unsigned long args[6];
+
+    memcpy(args, way->frame->args, sizeof(args));
+    args[way->leg[0].name] = DFI_USER_END;
+    return dfi_kernel6(way->frame->nr, args[0], args[1], args[2], args[3], args[4], args[5]);
+}
+
+static long refuse(const struct dfi_way *way, long found)
+{
+    long ret = ask_without_path(way);
+
+    if (ret != -EFAULT)
+        return ret;
+    return found > 0 ? -dfi_calls[way->frame->nr].error : found;
+}
+
 static long refuse_paths(struct dfi_frame *frame)
 {
     struct dfi_way way;
@@ -128,8 +148,7 @@ static long refuse_paths(struct dfi_frame *frame)
         return dfi_way_end(&way, unread(&way, ret));
     for (unsigned i = 0; i < way.legs && ret == 0; i++)
         ret = leads_to_ours(frame, &way.leg[i]);
-    if (ret >= 0)
-        ret = ret > 0 ? -dfi_calls[frame->nr].error : pass(&way, ~0U);
+    ret = ret != 0 ? refuse(&way, ret) : pass(&way, ~0U);
     return dfi_way_end(&way, ret);
 }
 

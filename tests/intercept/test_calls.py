@@ -16,7 +16,7 @@ def test_an_empty_path_is_the_descriptor_where_a_call_is_refused_too(mounted):
     script = """if True:
         import ctypes, os
         libc = ctypes.CDLL(None, use_errno=True)
-        here, room = os.open(".", os.O_PATH), ctypes.create_string_buffer(256)
+        here, room = os.open(".", os.O_PATH), ctypes.create_string_buffer(b"\\1", 256)
         for number, flags, *words in (
             (303, 0x1000, room, room, 0x1000),  # name_to_handle_at
             (428, 0x1000, 0x1000),  # open_tree
@@ -33,7 +33,8 @@ def test_an_empty_path_is_the_descriptor_where_a_call_is_refused_too(mounted):
         libc.syscall(429, -100, b"/", here, b"", 0x40)
         print(os.strerror(ctypes.get_errno()))
     """
-    numbers = {303: "EOPNOTSUPP", 428: "EINVAL", 442: "EINVAL", 433: "EINVAL", 429: "EINVAL"}
+    mounting = "EPERM" if os.geteuid() else "EINVAL"
+    numbers = {303: "EOPNOTSUPP", 428: "EINVAL", 442: mounting, 433: mounting, 429: mounting}
     wanted = []
     for number, name in (numbers | {468: "EOPNOTSUPP"}).items():
         said = os.strerror(getattr(errno, name))
@@ -41,6 +42,41 @@ def test_an_empty_path_is_the_descriptor_where_a_call_is_refused_too(mounted):
     found = mounted(sys.executable, "-S", "-c", script)
     assert found.out.decode().splitlines() == [*wanted, os.strerror(errno.EINVAL)]
     assert (found.status, found.err) == (0, b"")
+
+
+def test_other_arguments_are_judged_before_a_path_that_is_refused(plain, mounted):
+    script = """if True:
+        import ctypes, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        room, unknown = ctypes.create_string_buffer(8192), 1 << 20
+        group = libc.syscall(300, 0, 0)  # fanotify_init
+        open("file", "w").close()
+        for path in b"file", b"none", b"file/none":
+            for number, *words in (
+                (303, -100, path, room, room, unknown),  # name_to_handle_at
+                (428, -100, path, unknown),  # open_tree
+                (442, -100, path, unknown, room, 32),  # mount_setattr
+                (442, -100, path, 0, room, 8),
+                (442, -100, path, 0, room, 32),  # nothing to be done
+                (433, -100, path, unknown),  # fspick
+                (429, -100, path, -100, b"/", unknown),  # move_mount
+                (468, -100, path, room, 24, unknown),  # file_getattr
+                (468, -100, path, room, 8, 0),
+                (469, -100, path, room, 8192, 0),  # file_setattr
+                (301, group, 0, 1, -100, path),  # fanotify_mark
+                (301, group, 3, 1, -100, path),
+                (301, group, 1, 0, -100, path),
+                (166, path, unknown),  # umount2
+                (167, path, unknown),  # swapon
+            ):
+                words = [ctypes.c_long(w) if isinstance(w, int) else w for w in words]
+                ctypes.set_errno(0)
+                print(number, libc.syscall(number, *words), os.strerror(ctypes.get_errno()))
+    """
+    command = sys.executable, "-S", "-c", script
+    wanted = plain(*command)
+    assert wanted.seen()[::2] == (0, b"")
+    assert mounted(*command).seen() == wanted.seen()
 
 
 @pytest.mark.parametrize("file_system", ["memfs", "passthrough"])
