@@ -1,8 +1,10 @@
 /*
  * calls_xattr.c - extended attributes: by path, by path without following a link, by descriptor.
  */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/xattr.h>
 
@@ -35,16 +37,20 @@ static int check_set(const char *name, size_t size, int flags)
     return size > VALUE_SIZE_MAX ? -E2BIG : 0;
 }
 
-/* What is not there comes before EROFS; which object may have which name is the host's to know. */
-static ssize_t check_writable(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+/* `error`, but what is not there comes first. */
+static ssize_t refuse(struct df_fs *fs, struct df_call *call, const struct df_where *where,
+                      int error)
 {
     struct stat st;
-    ssize_t ret;
+    ssize_t ret = df_call_result(call, fs->ops->getattr(fs, call, where, &st));
 
-    if (DF_LIKELY(!df_check_read_only(call->mount)))
-        return 0;
-    ret = df_call_result(call, fs->ops->getattr(fs, call, where, &st));
-    return ret < 0 ? ret : -EROFS;
+    return ret < 0 ? ret : error;
+}
+
+/* Which object may have which name is the host's to know. */
+static ssize_t check_writable(struct df_fs *fs, struct df_call *call, const struct df_where *where)
+{
+    return DF_LIKELY(!df_check_read_only(call->mount)) ? 0 : refuse(fs, call, where, -EROFS);
 }
 
 static size_t at_most(size_t size)
@@ -88,6 +94,21 @@ static ssize_t list(struct df_fs *fs, struct df_call *call, const struct df_wher
     return larger_than(r->size, fs->ops->listxattr(fs, call, where, r->out, at_most(r->size)));
 }
 
+/* cap_convert_nscap() of the kernel, which lets no file system have other capabilities. */
+static bool is_malformed(const struct request *r)
+{
+    struct vfs_ns_cap_data data = {0};
+    uint32_t revision;
+
+    if (r->size == 0 || strcmp(r->name, "security.capability") != 0)
+        return false;
+    if (r->size != XATTR_CAPS_SZ_2 && r->size != XATTR_CAPS_SZ_3)
+        return true;
+    memcpy(&data, r->value, r->size);
+    revision = le32toh(data.magic_etc) & VFS_CAP_REVISION_MASK;
+    return revision != (r->size == XATTR_CAPS_SZ_2 ? VFS_CAP_REVISION_2 : VFS_CAP_REVISION_3);
+}
+
 /* To the kernel's __vfs_setxattr_noperm() EAGAIN means that nobody has taken it. */
 static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                    const struct request *r)
@@ -96,6 +117,8 @@ static ssize_t set(struct df_fs *fs, struct df_call *call, const struct df_where
 
     if (ret < 0)
         return ret;
+    if (DF_UNLIKELY(is_malformed(r)))
+        return refuse(fs, call, where, -EINVAL);
     ret = fs->ops->setxattr(fs, call, where, r->name, r->value, r->size, r->flags);
     ret = df_call_result(call, ret);
     return ret == -EAGAIN ? -EOPNOTSUPP : ret;

@@ -340,6 +340,22 @@ def test_attributes_of_security_are_roots_to_write(fs, xattrs, me):
     assert fs.os.listxattr(path) == ["security.a"]
 
 
+def test_capabilities_are_of_a_known_kind(fs, xattrs, me):
+    path, name = fs.make("f"), "security.capability"
+    second, third = (revision.to_bytes(4, "little") for revision in (2 << 24, 3 << 24))
+    for value in b"x", second, second + bytes(15), second + bytes(20), third + bytes(16), bytes(20):
+        with fails(errno.EINVAL, path):
+            fs.os.setxattr(path, name, value)
+        with fails(errno.EINVAL, path):
+            me(lambda value=value: fs.os.setxattr(path, name, value, os.XATTR_REPLACE))
+    with fails(errno.ENOENT, path + "x"):
+        fs.os.setxattr(path + "x", name, b"x")
+    assert fs.os.listxattr(path) == []
+    for value in second + bytes(16), second[:3] + b"\2" + bytes(range(16)):
+        fs.os.setxattr(path, name, value)
+        assert fs.os.getxattr(path, name) == value
+
+
 def protects_links():
     with open("/proc/sys/fs/protected_hardlinks", encoding="ascii") as f:
         return f.read().strip() != "0"
