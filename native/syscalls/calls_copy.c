@@ -472,7 +472,9 @@ static long splice_file(struct dfi_frame *frame, bool from_file)
 
     if (program && dfi_copy_from(&offset, program, sizeof(offset)) < 0)
         return -EFAULT;
-    if (program && !is_range(offset, frame->args[4]))
+    if (!program)
+        offset = position_of((struct end){from_file ? in : out, true});
+    if (!is_range(offset, frame->args[4]))
         return -EINVAL;
     if (!(buffer = dfi_alloc(PIPE_PIECE)))
         return -ENOMEM;

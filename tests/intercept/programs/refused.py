@@ -59,6 +59,7 @@ def look_at_files(here, there):
             if both != ("here", "here"):
                 print(first, second, offsets, flags, call(COPY_FILE_RANGE, *words, 9, flags))
             print(first, second, offsets, flags, call(SPLICE, *words, 0, flags))
+            print(first, second, offsets, flags, call(SPLICE, *words, -1, flags))
             if second != "writer" and first != "reader":
                 print(first, second, offsets, flags, call(SPLICE, *words, 9, flags))
         if second != "null" and not str(second).endswith("0"):
