@@ -35,6 +35,14 @@ static void stand_name(const struct dfi_files *files, uint64_t serial,
     *dfi_number_put(mempcpy(end, "/w/", 3), serial) = '\0';
 }
 
+/* Which events the stand-in has to have: who watches for none is told that the object is gone. */
+static uint32_t events_of(const struct dfi_frame *frame)
+{
+    uint32_t events = (uint32_t)frame->args[2];
+
+    return events & IN_ALL_EVENTS ? events : IN_DELETE_SELF;
+}
+
 /* The open file. ENOSPC, by which programs know that they have to look for themselves: there is no
  * stand-in to be had, or it cannot be reached, as from another mount namespace. */
 static long watch(struct dfi_files *files, uint64_t handle, const struct dfi_frame *frame)
@@ -44,7 +52,7 @@ static long watch(struct dfi_files *files, uint64_t handle, const struct dfi_fra
     long ret = -ENOENT;
 
     for (int i = 0; i < TRIES && ret == -ENOENT; i++) {
-        int64_t serial = df_trip_watch(&trip, handle, (uint32_t)frame->args[2]);
+        int64_t serial = df_trip_watch(&trip, handle, events_of(frame));
 
         if (serial < 0)
             return dfi_as_told(serial);
