@@ -32,6 +32,8 @@
 #define PIECE ((size_t)256 << 10) /* compared at a time */
 #define TRIES 16                  /* of bytes that others are writing meanwhile */
 
+enum { STATES = 1024 }; /* of chunks, looked at together */
+
 /* ---- names -------------------------------------------------------------------------------------
  */
 
@@ -219,16 +221,24 @@ static void write_range(struct letter *l, int data, off_t at, off_t end)
         done = write_piece(l, data, end - at < (off_t)PIECE ? (size_t)(end - at) : PIECE, at);
 }
 
+/* States of chunks, from *first on or where the next ones are: the list has holes where it tells of
+ * chunks that never were there, and may be as long as some file was. How many. */
+static ssize_t next_states(int list, unsigned char states[STATES], off_t *first)
+{
+    *first = lseek(list, *first, SEEK_DATA);
+    return *first < 0 ? 0 : pread(list, states, STATES, *first);
+}
+
 /* Those that are there for good somebody may touch who does not say so: syscalls/shadow_chunks.c.
  */
 static void write_chunks(struct letter *l, int data, int list, const struct df_ofd *ofd,
                          const struct df_holder *holder)
 {
-    unsigned char states[1024];
+    unsigned char states[STATES];
     off_t first = 0;
     ssize_t got;
 
-    for (; (got = pread(list, states, sizeof(states), first)) > 0; first += got)
+    for (; (got = next_states(list, states, &first)) > 0; first += got)
         for (ssize_t i = 0; i < got; i++) {
             uint64_t chunk = (uint64_t)(first + i);
             bool held = holder && df_held_has(holder, ofd->ino, df_held_key(ofd->mount, chunk));

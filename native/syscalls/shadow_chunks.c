@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "intercept/brief.h"
 #include "syscalls/shadow_fill.h"
@@ -195,16 +196,20 @@ bool dfi_chunks_sweep(struct dfi_chunks *c)
     unsigned char states[1024];
     struct stat before, after;
     uint64_t at = 0, end;
-    long got;
+    long next, got;
 
     if (dfi_kernel(__NR_fstat, c->data, &before) < 0)
         return false;
-    while ((got = dfi_kernel(__NR_pread64, c->list, states, sizeof(states), at)) > 0) {
-        sweep_some(c, states, at, (uint64_t)got);
-        at += (uint64_t)got;
+    while ((next = dfi_kernel(__NR_lseek, c->list, at, SEEK_DATA)) >= 0) {
+        empty(c, at, (uint64_t)next - at); /* a hole of the list: they never were there */
+        got = dfi_kernel(__NR_pread64, c->list, states, sizeof(states), next);
+        if (got <= 0)
+            break;
+        sweep_some(c, states, (uint64_t)next, (uint64_t)got);
+        at = (uint64_t)(next + got);
     }
     end = (uint64_t)before.st_size / DF_HELD_CHUNK + 1;
-    if (got == 0 && at < end) /* the file has grown */
+    if (next == -ENXIO && at < end) /* the file has grown */
         empty(c, at, end - at);
     return dfi_kernel(__NR_fstat, c->data, &after) == 0 && after.st_blocks < before.st_blocks;
 }

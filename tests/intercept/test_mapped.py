@@ -56,6 +56,23 @@ def test_what_a_child_stored_that_was_killed_is_there_when_it_has_been_waited_fo
     assert mounted(*words, str(tmp_path / "source"), str(size)).seen() == wanted.seen()
 
 
+def test_what_a_killed_child_stored_far_behind_in_a_sparse_file_is_there(mounted):
+    """The run ends, too: it does not look at all that the file could have had before."""
+    script = """if True:
+        import mmap, os, signal
+        far = 1 << 61
+        fd = os.open("far", os.O_RDWR | os.O_CREAT)
+        os.ftruncate(fd, far + 4096)
+        if (child := os.fork()) == 0:
+            memory = mmap.mmap(fd, 4096, offset=far)
+            memory[:3] = b"abc"
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+        print(os.pread(fd, 4, far))
+    """
+    assert mounted(sys.executable, "-S", "-c", script).seen() == (0, b"b'abc\\x00'\n", b"")
+
+
 def test_who_has_ended_does_not_show_others_what_it_had_mapped(plain, mounted, tmp_path):
     """See outside.py."""
     (tmp_path / "source").mkdir()
