@@ -44,7 +44,7 @@ static int check_flags(int *flags)
 
 static bool nofollow(int flags)
 {
-    return (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    return (flags & O_NOFOLLOW) || (flags & (O_CREAT | O_EXCL | O_PATH)) == (O_CREAT | O_EXCL);
 }
 
 static bool writes(int flags)

@@ -32,7 +32,7 @@ static int begin_at(struct dfi_leg *leg, const char *dir, size_t len, const char
 
 static bool is_link_opened(int flags)
 {
-    return flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    return flags & O_NOFOLLOW || (flags & (O_CREAT | O_EXCL | O_PATH)) == (O_CREAT | O_EXCL);
 }
 
 /* Flags of openat2(2), which lie in the program's memory. */

@@ -185,6 +185,18 @@ def test_path_descriptor_of_a_symlink(fs):
     assert fs.os.readlink("", dir_fd=fd) == "missing"
 
 
+def test_path_descriptor_is_of_what_a_symlink_leads_to_whatever_would_be_made(fs):
+    making = os.O_PATH | os.O_CREAT | os.O_EXCL
+    fd = fs.open(fs.symlink(fs.make("f", b"x"), "link"), making)
+    assert kind(fs.os.fstat(fd)) == stat.S_IFREG
+    for target, error in ("missing", errno.ENOENT), ("loop", errno.ELOOP):
+        link = fs.symlink(target, "loop" if target == "loop" else "dangling")
+        with fails(error, link):
+            fs.open(link, making)
+    fd = fs.open(link, making | os.O_NOFOLLOW)
+    assert kind(fs.os.fstat(fd)) == stat.S_IFLNK
+
+
 def test_path_descriptor_of_a_directory_starts_walks(fs):
     fs.mkdir("d")
     fs.make("d/f", b"x")
