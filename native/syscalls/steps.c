@@ -222,7 +222,7 @@ static long step_down(struct dfi_steps *s, const char *name, size_t len)
     long ret;
 
     if (last && slash && s->makes && !is_outside(s))
-        return -EISDIR;
+        return (ret = check_directory(s)) < 0 ? ret : -EISDIR;
     ret = df_walk_down(s->done, &s->len, name, len);
     if (ret < 0 || (ret = arrive(s)) < 0 || (last && s->entry))
         return ret;

@@ -22,7 +22,7 @@ PATHS = """
 LONG = "", "n" * 255, "n" * 256, "d/" + "n" * 256, "d/" + "../d/" * 300 + "g", "d/" * 2100
 NEW = """
     new d/new /new d/../new ../new ../top/new linked/new linked/../new dangling absolute new/ f d
-    d/. link none/new"""
+    d/. link none/new f/new/ none/new/ linked/../f/new/ link/"""
 FLAGS = {
     "r": os.O_RDONLY,
     "path": os.O_PATH,
