@@ -188,10 +188,14 @@ static long take_outside(struct search *s, bool follows)
 }
 
 /* Where the kernel finds nothing a real symlink on the path may lead to a mount. */
-static bool may_lead(const char *path)
+static bool may_lead(const struct search *s, long outside)
 {
-    long ret = dfi_kernel(__NR_access, path, F_OK);
+    const char *path = outside == DF_NOT_OURS ? s->a.un.sun_path : s->real.sun_path;
+    long ret;
 
+    if (outside != DF_NOT_OURS && outside != DFI_SOCKET_OUTSIDE)
+        return false;
+    ret = dfi_kernel(__NR_access, path, F_OK);
     return ret == -ENOENT || ret == -ENOTDIR;
 }
 
@@ -203,13 +207,11 @@ static long search(struct search *s, bool follows, long (*ask)(struct search *s)
     if (ret != 0 || (ret = ask(s)) != DF_NOT_OURS)
         return ret;
     outside = take_outside(s, follows);
-    if (outside == DF_NOT_OURS || outside == DFI_SOCKET_OUTSIDE) {
-        s->record.thread.follow_real_links =
-            may_lead(outside == DF_NOT_OURS ? s->a.un.sun_path : s->real.sun_path);
-        if (s->record.thread.follow_real_links && (ret = ask(s)) != DF_NOT_OURS)
-            return ret;
-    }
-    return outside;
+    if (!may_lead(s, outside))
+        return outside;
+    s->record.thread.follow_real_links = true;
+    ret = ask(s);
+    return ret == DF_NOT_OURS ? take_outside(s, follows) : ret;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

@@ -71,6 +71,11 @@ def disk(link):
     show("again", make().bind, f"{link}/one")
     show("missing", make().connect, f"{link}/missing")
     show("no directory", make().bind, f"{link}/missing/one")
+    real = make(path=f"{link}-real")
+    real.listen()
+    os.symlink(f"{link}-real", f"{here}/out")
+    show("out again", make().connect, f"{link}/out")
+    os.unlink(f"{link}-real")
     os.unlink(link)
     os.unlink(f"{link}-one")
 
