@@ -94,7 +94,7 @@ static ssize_t check_creatable(struct df_way *way, int flags)
         return way->leg.slash ? -EISDIR : flags & O_EXCL ? -EEXIST : 0;
     if (ret < 0)
         return ret;
-    return flags & O_EXCL ? -EEXIST : -EISDIR;
+    return flags & O_EXCL && !(way->leg.last == DF_LAST_ROOT && way->leg.slash) ? -EEXIST : -EISDIR;
 }
 
 /* As Linux does, the descriptor comes before the file: EMFILE leaves nothing behind. */

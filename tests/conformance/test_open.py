@@ -112,6 +112,19 @@ def test_create_with_a_slash_is_eisdir_whatever_the_link_leads_to(fs, target, fl
         fs.open(path, CREATE | flags)
 
 
+def test_create_of_the_mountpoint(fs):
+    mountpoint = fs.root.rsplit("/", 1)[0]
+    for path, flags, error in (
+        (mountpoint, os.O_EXCL, errno.EEXIST),
+        (mountpoint, 0, errno.EISDIR),
+        (mountpoint + "/", os.O_EXCL, errno.EISDIR),
+        (mountpoint + "//", 0, errno.EISDIR),
+        (mountpoint + "/.", os.O_EXCL, errno.EEXIST),
+    ):
+        with fails(error, path):
+            fs.open(path, CREATE | flags)
+
+
 # ---- O_TRUNC -----------------------------------------------------------------------------------
 
 
