@@ -43,7 +43,7 @@ Every system call of Linux on x86-64, up to 6.18.
 - `partial`: the same, but for what the note says
 - `passed`: always the kernel's
 - `refused`: when it concerns a mount (*always*: in any case) the answer is the error named, or that
-  of a path which leads nowhere; else it is the kernel's
+  of a path which leads nowhere, or of other arguments; else it is the kernel's
 """
 
 _FAMILY = re.compile(r"/\* --- (?:(?P<title>[^:*\n]+): )?(?P<file>\S+) --- \*/")
