@@ -228,7 +228,9 @@ static int64_t be_client(const struct df_link *link, int socket, const int pair[
     ret = await_welcome(pair[0], (struct df_join_wait){atomic_load(&link->patience), false});
     if (ret == 0)
         ret = receive_welcome(pair[0], &body, &memory);
-    close_fd(memory); /* it is mapped */
+    close_fd(memory);                            /* it is mapped */
+    if (ret == -ENOTCONN && df_link_alive(link)) /* there was no number for our socket */
+        return -ENFILE;
     return ret < 0 ? ret : body.client;
 }
 

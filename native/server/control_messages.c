@@ -146,17 +146,20 @@ static void birth(struct df_control *c, const struct incoming *in)
     }
 }
 
-/* Perhaps before it has done so: it may be killed in between. */
+/* Perhaps before it has done so: it may be killed in between. Where the last number is in use, its
+ * socket has not come with it: without one we would never hear of its end. */
 static void hear_taker(struct df_control *c, const struct incoming *in)
 {
     uint32_t place = (uint32_t)(in->body.size >> 32), ticket = (uint32_t)in->body.size;
-    struct df_connection *taker;
+    struct df_connection *taker = NULL;
 
     if (place >= DF_OFFERS || !(ticket & DF_TICKET) || in->body.client == 0) {
-        close(in->fd);
+        if (in->fd >= 0)
+            close(in->fd);
         return;
     }
-    taker = df_control_add(c, in->fd, in->body.client, (uid_t)-1);
+    if (in->fd >= 0)
+        taker = df_control_add(c, in->fd, in->body.client, (uid_t)-1);
     if (!taker) {
         df_control_refuse_taker(c, place, in->body.client, ticket);
         return;
@@ -183,7 +186,7 @@ static void give_place(struct df_control *c, const struct df_connection *from,
 static void take_message(struct df_control *c, const struct df_connection *from,
                          const struct incoming *in)
 {
-    if (in->fd < 0)
+    if (in->fd < 0 && in->body.kind != DF_JOIN_TAKE) /* who has sent it sees the end */
         return;
     if (!may_join(from, in)) { /* nor be born, nor ask for what others have */
         turn_away(c, in->fd, -EACCES);

@@ -1,5 +1,10 @@
 """Programs that have used up their descriptors or their memory: as on Linux; see limits.c."""
 
+import contextlib
+import sys
+import time
+from pathlib import Path
+
 import pytest
 
 _COPY = 'cp "$0" copy && exec "$0" "$@"'
@@ -78,3 +83,52 @@ def test_the_server_knows_a_child_that_finds_no_descriptor_left(mounted, compile
     mounted.through = ["/bin/sh", "-c", 'ulimit -n 64 && exec "$@"', "sh"]
     outcome = mounted(compiled("limits"), "child", left)
     assert outcome.seen() == (0, b"sockets of its own: 1\n", b"")
+
+
+# Each of so many has a file open, and children that end before they tell the server of themselves.
+_FILL = """
+import errno, os, signal, sys
+seen, children = set(), []
+for i in range(int(sys.argv[1])):
+    there, here = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        try:
+            os.open(f"f{i}", os.O_CREAT | os.O_RDWR)
+            for _ in range(8):
+                os.kill(os.fork() or os.getpid(), signal.SIGKILL)
+            os.write(here, b"opened")
+        except OSError as error:
+            os.write(here, errno.errorcode[error.errno].encode())
+        signal.pause()
+    children.append(child)
+    os.close(here)
+    seen.add(os.read(there, 20).decode())
+    os.close(there)
+for child in children:
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+print("opened" in seen, "ENFILE" in seen, seen <= {"opened", "ENFILE", "EIO"})
+"""
+
+
+def serves(point):
+    """Whether a mount server has it: what ends while it is looked at does not count."""
+    for words in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            line = words.read_bytes()
+            if b"directfuse-server" in line and point.encode() in line:
+                return True
+    return False
+
+
+def test_a_server_without_descriptors_ends_with_the_run(mounted):
+    """It had clients of whose end it could not hear."""
+    mounted.through = ["prlimit", "--nofile=48:48"]
+    outcome = mounted(sys.executable, "-S", "-c", _FILL, "60")
+    assert (outcome.status, outcome.out) == (0, b"True True True\n")
+    deadline = time.monotonic() + 30
+    while serves(mounted.point) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not serves(mounted.point)
