@@ -40,7 +40,8 @@ enum df_message_op {
     /* The child of that id was not made. */
     DF_MESSAGE_UNFORK,
     /* Somebody was killed: what processes had that are gone is closed, unlocked and written back
-     * when this is answered, unless a file system takes very long for it. */
+     * when this is answered, and what they had begun to change is changed, unless a file system
+     * takes very long for it. */
     DF_MESSAGE_BURY,
     /* What the client has stored in memory that shows the open file: it is written back, for a
      * client that has not the means. */

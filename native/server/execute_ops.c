@@ -438,7 +438,7 @@ static int64_t do_sync(struct df_work *w)
 
 static int64_t do_bury(struct df_work *w)
 {
-    df_server_see_the_dead(w->server);
+    df_server_finish_the_dead(w->server);
     return 0;
 }
 

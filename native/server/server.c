@@ -4,6 +4,7 @@
 #include "server/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -211,6 +212,52 @@ bool df_server_see_the_dead(struct df_server *server)
     for (int i = 0; (burials = atomic_load(&server->burials)) > 0 && i < SEEN_TRIES; i++)
         df_sys_wait(&server->burials, burials, SEEN_NS);
     return true;
+}
+
+/* Whether others may find later what it does. */
+static bool alters(const struct df_message *m)
+{
+    switch (m->op) {
+    case DF_MESSAGE_setattr:
+    case DF_MESSAGE_setxattr:
+    case DF_MESSAGE_removexattr:
+    case DF_MESSAGE_mknod:
+    case DF_MESSAGE_mkdir:
+    case DF_MESSAGE_symlink:
+    case DF_MESSAGE_unlink:
+    case DF_MESSAGE_rmdir:
+    case DF_MESSAGE_rename:
+    case DF_MESSAGE_link:
+    case DF_MESSAGE_write:
+    case DF_MESSAGE_fallocate:
+    case DF_MESSAGE_copy_file_range:
+        return true;
+    case DF_MESSAGE_open:
+        return m->args.open.flags & (O_CREAT | O_TRUNC);
+    default:
+        return false;
+    }
+}
+
+/* What somebody had begun who is gone by now. */
+static bool alters_for_the_dead(struct df_server *server)
+{
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++) {
+        const struct df_slot *slot = &df_segment_slots(server->own.segment)[i];
+        uint32_t word = atomic_load(&slot->word);
+
+        if (df_slot_state(word) == DF_SLOT_ABANDONED && alters(&slot->message) &&
+            !df_files_client_is_born(&server->files, df_slot_client(word)))
+            return true;
+    }
+    return false;
+}
+
+void df_server_finish_the_dead(struct df_server *server)
+{
+    df_server_see_the_dead(server);
+    for (int i = 0; alters_for_the_dead(server) && i < SEEN_TRIES; i++)
+        pause_briefly();
 }
 
 /* With a patience for ever: it ends the process. */

@@ -287,6 +287,10 @@ void df_server_seen(struct df_server *server);
  * that had ended, and what they had is closed now (or hangs): look again. */
 bool df_server_see_the_dead(struct df_server *server);
 
+/* The same, for who has waited for somebody who was killed, and until what that one had begun to
+ * change is changed: on Linux it would not have ended before. */
+void df_server_finish_the_dead(struct df_server *server);
+
 /* A file of the mount was closed: perhaps it was the last. */
 void df_server_closed(struct df_server *server);
 

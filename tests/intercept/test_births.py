@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from building import fuse
 
 
 def test_children_that_ask_for_nothing_make_no_trip(mounted):
@@ -31,6 +32,29 @@ kill $(cat pid) && echo lives
 def test_what_a_killed_parent_opened_is_closed_although_its_child_lives(mounted):
     found = mounted("/bin/sh", "-c", _CHILD_OUTLIVES_FILE)
     assert found.out == b"closed\nlives\n"
+
+
+#: The child is killed when its write has begun.
+_WRITES_AND_IS_KILLED = """
+import os, signal, sys, time
+name, begun = sys.argv[1:]
+child = os.fork()
+if child == 0:
+    os.pwrite(os.open(name, os.O_WRONLY), b"new", 0)
+while not os.path.exists(begun):
+    time.sleep(0.001)
+os.kill(child, signal.SIGKILL)
+os.waitpid(child, 0)
+print(open(name).read())
+"""
+
+
+def test_what_a_killed_child_had_begun_is_done_when_it_was_waited_for(mounted, compiled, tmp_path):
+    """It came to the file later, perhaps over what somebody had written since."""
+    begun = tmp_path / "begun"
+    mounted.file_system = f"{compiled('tardy', *fuse())} -o begun={begun}"
+    words = [sys.executable, "-S", "-c", _WRITES_AND_IS_KILLED, f"{mounted.deep}/f", begun]
+    assert mounted(*words, deep=True).out == b"new\n"
 
 
 #: The child waits until its parent is gone.
