@@ -22,6 +22,7 @@
 #include "server/crash.h"
 #include "server/restore.h"
 #include "server/unanswered.h"
+#include "server/watch_private.h"
 
 #define SEEN_NS    INT64_C(10000000) /* between two looks whether the control loop has been round */
 #define SEEN_TRIES 100
@@ -221,13 +222,6 @@ static bool alters(const struct df_message *m)
     case DF_MESSAGE_setattr:
     case DF_MESSAGE_setxattr:
     case DF_MESSAGE_removexattr:
-    case DF_MESSAGE_mknod:
-    case DF_MESSAGE_mkdir:
-    case DF_MESSAGE_symlink:
-    case DF_MESSAGE_unlink:
-    case DF_MESSAGE_rmdir:
-    case DF_MESSAGE_rename:
-    case DF_MESSAGE_link:
     case DF_MESSAGE_write:
     case DF_MESSAGE_fallocate:
     case DF_MESSAGE_copy_file_range:
@@ -235,7 +229,7 @@ static bool alters(const struct df_message *m)
     case DF_MESSAGE_open:
         return m->args.open.flags & (O_CREAT | O_TRUNC);
     default:
-        return false;
+        return df_watch_changes_names(m->op);
     }
 }
 
