@@ -48,9 +48,14 @@ void df_crash_watch(struct df_segment *segment, int report)
         sigaction(crashes[i], &action, NULL);
 }
 
-void df_crash_stand_by(void *room)
+void df_crash_stand_by(void *room, stack_t *before)
 {
     const stack_t stack = {.ss_sp = room, .ss_size = DF_CRASH_ROOM};
 
-    sigaltstack(&stack, NULL); /* without it, only the end by a full stack has no name */
+    sigaltstack(&stack, before); /* without it, only the end by a full stack has no name */
+}
+
+void df_crash_stand_down(const stack_t *before)
+{
+    sigaltstack(before, NULL);
 }

@@ -4,6 +4,8 @@
 #ifndef DF_SERVER_CRASH_H
 #define DF_SERVER_CRASH_H
 
+#include <signal.h>
+
 #include "channel/layout.h"
 
 /* From now on the signal of a crash is noted in the segment, and told on the descriptor `report` (a
@@ -14,7 +16,9 @@ void df_crash_watch(struct df_segment *segment, int report);
 /* Room for the last words of a thread whose own stack is full; untouched until then. */
 enum { DF_CRASH_ROOM = 64 * 1024 }; /* bytes; a frame of all registers takes up to 11 KiB */
 
-/* The calling thread says them there. The room lasts as long as the thread. */
-void df_crash_stand_by(void *room);
+/* The calling thread says them there from now on; and no more, before the room goes. `before` is
+ * what sigaltstack(2) said it had. */
+void df_crash_stand_by(void *room, stack_t *before);
+void df_crash_stand_down(const stack_t *before);
 
 #endif

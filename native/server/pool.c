@@ -330,14 +330,16 @@ static void *work(void *argument)
     uint32_t client_cpu = UINT32_MAX;
     struct df_slot *slot = NULL;
     char last_words[DF_CRASH_ROOM]; /* at the far end of the stack, which is full at the near one */
+    stack_t before = {.ss_flags = SS_DISABLE};
     bool stay = true;
 
-    df_crash_stand_by(last_words);
+    df_crash_stand_by(last_words, &before);
     while (stay) {
         while (slot || (slot = df_pool_take(pool)))
             slot = serve(worker, slot, &client_cpu);
         stay = !atomic_load(&pool->stopping) && await(pool, worker->index, client_cpu);
     }
+    df_crash_stand_down(&before);
     end_worker(pool, worker);
     return NULL;
 }
