@@ -67,7 +67,7 @@ static void ask(const char *what, struct df_message *m)
 
     atomic_store(&slot->word, df_slot_word(DF_SLOT_COUNT, DF_SLOT_SUBMITTED));
     atomic_fetch_or(&segment->pending[SLOT / 64], UINT64_C(1) << SLOT % 64);
-    for (int i = 0; i < 1000 && df_slot_state(atomic_load(&slot->word)) != DF_SLOT_DONE; i++) {
+    for (int i = 0; i < 10000 && df_slot_state(atomic_load(&slot->word)) != DF_SLOT_DONE; i++) {
         for (int worker = 0; worker < 4; worker++) {
             atomic_fetch_add(&segment->doorbells[worker].rings, 1);
             syscall(SYS_futex, &segment->doorbells[worker].rings, 1, 1, NULL, NULL, 0);
