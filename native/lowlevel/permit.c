@@ -15,23 +15,9 @@ static int ask_acl(struct df_lowlevel *lane, struct df_call *call, struct df_nod
 {
     uint32_t changes = df_node_attr_changes(node);
     char list[DF_ACL_SIZE];
-    struct iovec iov = {list, sizeof(list)};
-    ssize_t answer = -EOPNOTSUPP;
-    struct fuse_req req;
-    int result;
+    ssize_t answer = df_lowlevel_ask_xattr(lane, call, node, DF_ACL_ACCESS, list, sizeof(list));
+    int result = df_acl_check(call->caller, st, list, answer, mask);
 
-    if (!df_lowlevel_lacks(lane, DF_LACKS_GETXATTR)) {
-        df_request_begin(&req, lane, call, DF_TAKES_DATA);
-        req.iov = &iov;
-        req.iovcnt = 1;
-        req.room = sizeof(list);
-        answer = DF_REQUEST(&req, getxattr, node->id, DF_ACL_ACCESS, sizeof(list));
-    }
-    if (answer == -ENOSYS) {
-        df_lowlevel_note_lack(lane, DF_LACKS_GETXATTR);
-        answer = -EOPNOTSUPP;
-    }
-    result = df_acl_check(call->caller, st, list, answer, mask);
     if (result == DF_ACL_ABSENT)
         df_node_attr_without_acl(node, changes);
     return result;

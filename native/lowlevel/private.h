@@ -141,6 +141,13 @@ int df_lowlevel_permit_remove(struct df_lowlevel *lane, struct df_call *call, st
 /* df_node_source.search, with default_permissions. */
 int df_lowlevel_permit_search(struct df_nodes *nodes, struct df_call *call, struct df_node *dir);
 
+/* ---- xattr.c ---- */
+
+/* GETXATTR: bytes in `value`, or -errno; without room (`size` is 0) how many there are. The node is
+ * referenced. */
+ssize_t df_lowlevel_ask_xattr(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
+                              const char *name, void *value, size_t size);
+
 /* ---- node.c ---- */
 
 extern const struct df_node_source df_lowlevel_source;

@@ -17,6 +17,7 @@ struct attribute {
     void *value;
     size_t size;
     int flags;
+    bool removed; /* else it is set */
 };
 
 static ssize_t sticky(struct df_lowlevel *lane, uint32_t what, ssize_t result)
@@ -49,32 +50,41 @@ static int check(const struct df_target *target, const char *name, bool write)
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* Data go to `iov` of at most XATTR_SIZE_MAX bytes; without room the request asks for the size. */
-static void begin_reading(struct fuse_req *req, const struct df_target *target, struct iovec *iov)
+static void begin_reading(struct fuse_req *req, struct df_lowlevel *lane,
+                          const struct df_call *call, struct iovec *iov)
 {
     if (iov->iov_len > XATTR_SIZE_MAX)
         iov->iov_len = XATTR_SIZE_MAX;
-    df_request_begin(req, target->lane, target->call,
-                     iov->iov_len > 0 ? DF_TAKES_DATA : DF_TAKES_XATTR);
+    df_request_begin(req, lane, call, iov->iov_len > 0 ? DF_TAKES_DATA : DF_TAKES_XATTR);
     req->iov = iov;
     req->iovcnt = 1;
     req->room = iov->iov_len;
 }
 
+ssize_t df_lowlevel_ask_xattr(struct df_lowlevel *lane, struct df_call *call, struct df_node *node,
+                              const char *name, void *value, size_t size)
+{
+    struct iovec iov = {value, size};
+    struct fuse_req req;
+    ssize_t result;
+
+    if (df_lowlevel_lacks(lane, DF_LACKS_GETXATTR))
+        return -EOPNOTSUPP;
+    begin_reading(&req, lane, call, &iov);
+    result = DF_REQUEST(&req, getxattr, node->id, name, req.room);
+    return sticky(lane, DF_LACKS_GETXATTR, df_xattr_answer(result, req.room));
+}
+
 static ssize_t get(const struct df_target *target, void *arg)
 {
     const struct attribute *attribute = arg;
-    struct iovec iov = {attribute->value, attribute->size};
-    struct fuse_req req;
     ssize_t result = check(target, attribute->name, false);
 
     if (result < 0)
         return result;
-    if (df_lowlevel_lacks(target->lane, DF_LACKS_GETXATTR))
-        return -EOPNOTSUPP;
-    begin_reading(&req, target, &iov);
-    result = DF_REQUEST(&req, getxattr, target->node->id, attribute->name, req.room);
-    result = sticky(target->lane, DF_LACKS_GETXATTR, df_xattr_answer(result, req.room));
-    if (req.room > 0 && df_acl_is_name(attribute->name))
+    result = df_lowlevel_ask_xattr(target->lane, target->call, target->node, attribute->name,
+                                   attribute->value, attribute->size);
+    if (attribute->size > 0 && df_acl_is_name(attribute->name))
         result = df_acl_get(attribute->value, result);
     return result;
 }
@@ -96,7 +106,7 @@ static ssize_t list(const struct df_target *target, void *arg)
 
     if (df_lowlevel_lacks(target->lane, DF_LACKS_LISTXATTR))
         return -EOPNOTSUPP;
-    begin_reading(&req, target, &iov);
+    begin_reading(&req, target->lane, target->call, &iov);
     result = DF_REQUEST(&req, listxattr, target->node->id, req.room);
     return sticky(target->lane, DF_LACKS_LISTXATTR,
                   df_xattr_list_answer(result, attribute->value, req.room));
@@ -154,7 +164,7 @@ static ssize_t set_acl(const struct df_target *target, const struct attribute *a
     return result == DF_ACL_NEVER || result == -ENODATA ? 0 : result;
 }
 
-static ssize_t set(const struct df_target *target, void *arg)
+static ssize_t change(const struct df_target *target, void *arg)
 {
     const struct attribute *attribute = arg;
     ssize_t result = check(target, attribute->name, true);
@@ -163,7 +173,8 @@ static ssize_t set(const struct df_target *target, void *arg)
         return result;
     if (df_acl_is_name(attribute->name))
         return set_acl(target, attribute);
-    return put(target, attribute, attribute->flags);
+    return attribute->removed ? take_away(target, attribute->name)
+                              : put(target, attribute, attribute->flags);
 }
 
 int df_lowlevel_setxattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
@@ -172,25 +183,13 @@ int df_lowlevel_setxattr(struct df_fs *fs, struct df_call *call, const struct df
     struct attribute attribute = {
         .name = name, .value = (void *)(uintptr_t)value, .size = size, .flags = flags};
 
-    return (int)df_lowlevel_on_object(fs, call, where, set, &attribute);
-}
-
-static ssize_t remove_one(const struct df_target *target, void *arg)
-{
-    const struct attribute *attribute = arg;
-    ssize_t result = check(target, attribute->name, true);
-
-    if (result < 0)
-        return result;
-    if (df_acl_is_name(attribute->name))
-        return set_acl(target, attribute);
-    return take_away(target, attribute->name);
+    return (int)df_lowlevel_on_object(fs, call, where, change, &attribute);
 }
 
 int df_lowlevel_removexattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                             const char *name)
 {
-    struct attribute attribute = {.name = name};
+    struct attribute attribute = {.name = name, .removed = true};
 
-    return (int)df_lowlevel_on_object(fs, call, where, remove_one, &attribute);
+    return (int)df_lowlevel_on_object(fs, call, where, change, &attribute);
 }
