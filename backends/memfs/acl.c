@@ -123,18 +123,19 @@ static int set_access(struct store *store, struct inode *inode, const void *list
 int acl_set(struct store *store, struct inode *inode, const char *name, const void *list,
             size_t size, bool keeps_sgid)
 {
+    bool access = strcmp(name, ACCESS) == 0;
     int error;
 
     if (inode->type == DT_LNK)
         return -EOPNOTSUPP;
     lock_write(&inode->lock);
     struct attr attr = inode->attr;
-    if (strcmp(name, ACCESS) == 0)
+    if (access)
         error = set_access(store, inode, list, size, &attr);
     else
         error = inode->type == DT_DIR ? xattr_put(store, inode, INHERITS, list, size, 0) : -EACCES;
     if (!error) {
-        if (!keeps_sgid && strcmp(name, ACCESS) == 0)
+        if (access && !keeps_sgid)
             attr.mode &= ~(uint32_t)S_ISGID;
         attr.ctime = stamp_for(store, inode);
         inode_set_attr(inode, &attr);

@@ -36,11 +36,11 @@ static int set_xattr(fuse_req_t req, struct inode *inode, const char *name, cons
 {
     const struct door *door = door_of(req);
 
-    if (is_refused(door, name))
+    if (!acl_is_name(name))
+        return xattr_set(door->store, inode, name, value, size, flags);
+    if (!door->acls)
         return -EOPNOTSUPP;
-    if (acl_is_name(name))
-        return acl_set(door->store, inode, name, value, size, keeps_sgid(req, inode));
-    return xattr_set(door->store, inode, name, value, size, flags);
+    return acl_set(door->store, inode, name, value, size, keeps_sgid(req, inode));
 }
 
 void door_xattr_set(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
