@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "pyhost/path.h"
 
