@@ -89,7 +89,9 @@ struct df_segment {
     _Atomic uint32_t woken_worth; /* the same where the client has woken a worker */
 
     _Alignas(64) _Atomic uint32_t freed; /* futex: counts slots freed while somebody waited */
-    _Atomic uint32_t wanted;             /* 1: somebody waits for a slot; 0 when one is freed */
+    _Atomic uint32_t wanted; /* counts who comes to wait for a slot; 0: nobody may be waiting */
+    _Alignas(64) _Atomic uint32_t settled[DF_SLOT_COUNT]; /* futex, of each slot: odd, if somebody
+                                             waits for what is posted in it; it is even then */
 
     /* Each place has the id of a client that nobody is, 0, or the ticket of who has put it in the
      * id's place: that is the client now. It has sent its socket and its ticket before

@@ -132,22 +132,29 @@ static struct df_slot *try_claim(struct df_link *link)
     return NULL;
 }
 
-/* Whoever frees a slot from now on wakes who sleeps on the count that is returned. It takes the
- * word back before it counts; so who has read the count first either finds it changed or is still
- * wanted for. A word and no number of waiters: one that is killed while it waits leaves nothing
- * behind. */
+/* Whoever frees a slot from now on wakes one of those who sleep on the count that is returned. It
+ * counts first, and takes the word back if it has found nobody asleep and nobody has come since; so
+ * who has read the count first either finds it changed or is still wanted for. What is counted is
+ * who comes, and not who waits: one that is killed while it waits leaves nothing behind. */
 static uint32_t want_slot(struct df_segment *segment)
 {
     uint32_t freed = atomic_load(&segment->freed);
 
-    atomic_store(&segment->wanted, 1);
+    atomic_fetch_add(&segment->wanted, 1);
     return freed;
 }
 
-/* Returns as waited_since(). */
-static int64_t await_freed(struct df_segment *segment, uint32_t freed, int64_t *since)
+/* A slot is free, for one: thousands that are woken for it would take the processors from who has
+ * the others. */
+static void wake_wanting(struct df_segment *segment)
 {
-    return waited_since(since, df_sys_wait(&segment->freed, freed, LOOK_NS));
+    uint32_t wanted = atomic_load(&segment->wanted);
+
+    if (wanted == 0)
+        return;
+    atomic_fetch_add(&segment->freed, 1);
+    if (df_sys_wake(&segment->freed, 1) <= 0)
+        atomic_compare_exchange_strong(&segment->wanted, &wanted, 0);
 }
 
 /* All slots are taken: until one is freed. */
@@ -167,7 +174,7 @@ static struct df_slot *claim_slowly(struct df_link *link, int64_t patience, int 
             give_up(link);
         if (*error < 0)
             return NULL;
-        waited = await_freed(segment, freed, &since);
+        waited = waited_since(&since, df_sys_wait(&segment->freed, freed, LOOK_NS));
     }
 }
 
@@ -194,20 +201,36 @@ static bool is_posted(const struct df_link *link, uint32_t word)
            (df_slot_state(word) == DF_SLOT_POSTED || df_slot_state(word) == DF_SLOT_ABANDONED);
 }
 
+static _Atomic uint32_t *settled(struct df_segment *segment, const struct df_slot *slot)
+{
+    return &segment->settled[slot - df_segment_slots(segment)];
+}
+
 /* Who frees it looks for waiters. */
 static void settle_slowly(struct df_link *link, const struct df_slot *slot, int64_t patience)
 {
-    struct df_segment *segment = link->segment;
+    _Atomic uint32_t *count = settled(link->segment, slot);
     int64_t since = 0, waited = 0;
 
     for (;;) {
-        uint32_t freed = want_slot(segment);
+        uint32_t odd = atomic_fetch_or(count, 1) | 1;
 
         if (!is_posted(link, atomic_load(&slot->word)) || df_link_lost(link) ||
             is_over(patience, waited))
             return;
-        waited = await_freed(segment, freed, &since);
+        waited = waited_since(&since, df_sys_wait(count, odd, LOOK_NS));
     }
+}
+
+/* What was posted in the slot is done, for all that wait for that. Nobody else makes the count
+ * even. */
+static void wake_settling(struct df_segment *segment, const struct df_slot *slot)
+{
+    _Atomic uint32_t *count = settled(segment, slot);
+    uint32_t odd = atomic_load(count);
+
+    if (odd % 2 == 1 && atomic_compare_exchange_strong(count, &odd, odd + 1))
+        df_sys_wake(count, INT_MAX);
 }
 
 /* What was posted is a close mostly. Its RELEASE may hang, for which Linux waits nowhere. */
@@ -274,16 +297,13 @@ void df_link_free(struct df_link *link, struct df_slot *slot)
 void df_link_release(struct df_segment *segment, struct df_slot *slot)
 {
     atomic_store(&slot->word, DF_SLOT_FREE);
-    df_link_freed(segment);
+    df_link_freed(segment, slot);
 }
 
-void df_link_freed(struct df_segment *segment)
+void df_link_freed(struct df_segment *segment, const struct df_slot *slot)
 {
-    if (atomic_load(&segment->wanted) != 0) {
-        atomic_store(&segment->wanted, 0);
-        atomic_fetch_add(&segment->freed, 1);
-        df_sys_wake(&segment->freed, INT_MAX); /* some wait for a certain one */
-    }
+    wake_settling(segment, slot);
+    wake_wanting(segment);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */

@@ -138,7 +138,7 @@ void df_link_free(struct df_link *link, struct df_slot *slot);
 void df_link_release(struct df_segment *segment, struct df_slot *slot);
 
 /* The same where the slot's word is FREE already. */
-void df_link_freed(struct df_segment *segment);
+void df_link_freed(struct df_segment *segment, const struct df_slot *slot);
 
 /* Wakes a worker that sleeps, the same one each time if it can be: its memory is warm. */
 void df_link_ring(struct df_segment *segment);

@@ -63,9 +63,10 @@ static inline long df_sys_wait(_Atomic uint32_t *word, uint32_t value, int64_t n
                    nanoseconds < 0 ? 0 : (long)&limit, 0, 0);
 }
 
-static inline void df_sys_wake(_Atomic uint32_t *word, int count)
+/* How many it has woken. */
+static inline long df_sys_wake(_Atomic uint32_t *word, int count)
 {
-    df_sys6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+    return df_sys6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
 }
 
 /* ns of CLOCK_MONOTONIC: for waits that have slept already. */

@@ -85,7 +85,7 @@ void df_execute_reap(struct df_server *server, uint32_t client, const struct df_
         }
         if (df_slot_state(word) != DF_SLOT_ABANDONED &&
             atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
-            df_link_freed(segment);
+            df_link_freed(segment, slot);
         else if (df_slot_state(word) != DF_SLOT_ABANDONED)
             i--; /* it changed just now: look again */
     }

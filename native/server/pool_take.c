@@ -129,7 +129,7 @@ static struct df_slot *free_slot(struct df_segment *segment, struct df_slot *slo
         if (!(word & DF_SLOT_FOLLOWED)) {
             if (!atomic_compare_exchange_strong(&slot->word, &word, DF_SLOT_FREE))
                 continue;
-            df_link_freed(segment);
+            df_link_freed(segment, slot);
             return NULL;
         }
         df_pool_foresee(segment, next);

@@ -124,7 +124,7 @@ static void free_abandoned(struct df_segment *segment, struct df_slot *slot)
 {
     uint32_t word = atomic_exchange(&slot->word, DF_SLOT_FREE);
 
-    df_link_freed(segment);
+    df_link_freed(segment, slot);
     if (word & DF_SLOT_FOLLOWED)
         submit_behind(segment, df_slot_neighbour(segment, slot), df_slot_client(word));
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,6 +262,43 @@ static void who_is_killed_while_it_waits_for_a_slot_is_forgotten(void **state)
     for (int i = 0; i < 10; i++)
         assert_int_equal(df_trip_nothing(&rig->trip), 0);
     assert_int_equal(atomic_load(&rig->own.segment->freed), freed); /* and nobody since */
+}
+
+/* Its sleeps; negative: what it has asked for is wrong. */
+static void *count_sleeps(void *argument)
+{
+    struct rusage used;
+    bool wrong = ask_and_wait(argument) != NULL;
+
+    getrusage(RUSAGE_THREAD, &used);
+    return (void *)(intptr_t)(wrong ? -1 : used.ru_nvcsw);
+}
+
+/* 64 wait, and one after the other gets a slot. Were all woken each time, those that have none yet
+ * would go to sleep again each time. */
+static void a_slot_that_is_freed_wakes_one_of_many(void **state)
+{
+    struct rig *rig = *state;
+    struct df_slot *slots = df_segment_slots(rig->own.segment);
+    pthread_t threads[64];
+    intptr_t sleeps = 0;
+    void *result;
+
+    fill_slots(rig, df_slot_word(2, DF_SLOT_RUNNING));
+    for (int i = 0; i < 64; i++)
+        pthread_create(&threads[i], NULL, count_sleeps, rig);
+    for (int i = 0; i < 64; i++) {
+        df_link_release(rig->own.segment, &slots[i]);
+        await_entered(rig, i + 1);
+    }
+    open_gate(rig);
+    for (int i = 0; i < 64; i++) {
+        pthread_join(threads[i], &result);
+        assert_true((intptr_t)result >= 0);
+        sleeps += (intptr_t)result;
+    }
+    fill_slots(rig, DF_SLOT_FREE);
+    assert_true(sleeps < 64 * 64 / 4);
 }
 
 static void *ask_much(void *argument)
@@ -679,6 +717,7 @@ int main(void)
         TEST(blocked_ops_block_nobody_else),
         TEST(a_call_waits_for_a_slot),
         TEST(who_is_killed_while_it_waits_for_a_slot_is_forgotten),
+        TEST(a_slot_that_is_freed_wakes_one_of_many),
         TEST(threads_never_get_each_others_answers),
         TEST(who_sleeps_is_told_when_the_answer_came),
         TEST(short_waits_make_spins_long_though_they_were_slept_through),
