@@ -21,6 +21,7 @@ __all__ = ["MountServer", "OpCount", "ServerFailed", "timeout_variable"]
 
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
+_MOUNTS = 64  # DF_MOUNT_COUNT (native/channel/layout.h)
 _TROUBLE = ("crash", "given", "hung", "died")  # first words of its report's lines: how it has ended
 
 
@@ -131,6 +132,9 @@ class MountServer:
         """listener: where others join it; then it stays until it is terminated. restart: it is
         started again when it dies, and says so on standard error. shadow: the directory of the run
         that it serves. call_timeout: seconds that a call may take, and its end; None: any."""
+        if len(command_lines) > _MOUNTS:
+            many = f"{len(command_lines)} file systems: a run has room for {_MOUNTS}"
+            raise ServerFailed(many)
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
         self._command_lines = command_lines

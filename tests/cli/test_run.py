@@ -55,6 +55,15 @@ def test_several_file_systems(run, memory, tmp_path):
     assert (done.returncode, done.stdout) == (0, "from the passthrough\n"), done.stderr
 
 
+def test_more_file_systems_than_there_is_room_for_are_counted(run, tmp_path):
+    lines = [word for i in range(65) for word in ("-m", f"memfs {tmp_path}/{i}")]
+    done = run("run", *lines[2:], *shell(f"echo hi >{tmp_path}/64/a; ls -d {tmp_path}/* | wc -l"))
+    assert (done.returncode, done.stdout) == (0, "64\n"), done.stderr
+    done = run("run", *lines, "--", "/bin/true")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "65 file systems: a run has room for 64" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "status"),
     [
