@@ -106,10 +106,12 @@ void df_abi_session_leave(struct fuse_session *se)
     pthread_rwlock_unlock(&se->fs_lock);
 }
 
+/* Of a program that has ended itself in an operation the file system stays as it is: locks may be
+ * held for ever, the lane's and the program's, which its destroy would wait for. */
 struct df_fs *df_abi_session_take(struct fuse_session *se)
 {
     pthread_rwlock_wrlock(&se->fs_lock);
-    struct df_fs *fs = se->fs;
+    struct df_fs *fs = se->plugin && df_plugin_is_over(se->plugin) ? NULL : se->fs;
     se->fs = NULL;
     pthread_rwlock_unlock(&se->fs_lock);
     return fs;
@@ -140,7 +142,9 @@ void df3_session_turn(struct fuse_session *se, bool (*is_my_turn)(void *turn), v
 void fuse_session_destroy(struct fuse_session *se)
 {
     df_abi_own_loop_end(se);
-    df_lowlevel_free(df_abi_session_take(se)); /* calls the file system's destroy */
+    struct df_fs *fs = df_abi_session_take(se);
+    if (fs)
+        df_lowlevel_free(fs); /* calls the file system's destroy */
     df_abi_session_free(se);
 }
 

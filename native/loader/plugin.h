@@ -160,6 +160,9 @@ DF_PRIVATE_EXPORT void df_plugin_died(struct df_plugin *plugin, const char *how)
  * host goes on without it. */
 void df_plugin_ended_itself(struct df_plugin *plugin, int status, const char *where);
 
+/* It has, so nothing of it is to run any more, where it is not on its way already. */
+DF_PRIVATE_EXPORT bool df_plugin_is_over(const struct df_plugin *plugin);
+
 /*
  * The loop: attaches fs at session->mountpoint and sleeps until the mount is gone: its files
  * closed, its calls over. fs stays the caller's: fs->ops->destroy is not called, so the program

@@ -158,6 +158,8 @@ int df_plugin_serve(struct df_plugin *plugin, const struct df_session *session, 
         wait_gone(plugin, id);
     }
     end_serving(plugin);
+    if (df_plugin_is_over(plugin)) /* in a process of its own main would never have come back */
+        df_program_leave(atomic_load(&plugin->over_by));
     return error;
 }
 
@@ -258,8 +260,15 @@ void df_plugin_died(struct df_plugin *plugin, const char *how)
     df_guest_enter(guest);
 }
 
+bool df_plugin_is_over(const struct df_plugin *plugin)
+{
+    return atomic_load(&plugin->over);
+}
+
 void df_plugin_ended_itself(struct df_plugin *plugin, int status, const char *where)
 {
+    atomic_store(&plugin->over_by, status);
+    atomic_store(&plugin->over, true);
     int number = status - DF_PROGRAM_KILLED;
     const char *name = number > 0 ? sigdescr_np(number) : NULL;
     char how[160], cause[32];

@@ -45,6 +45,9 @@ struct df_plugin {
 
     _Atomic uint32_t wake; /* futex; DF_WAKE_* */
 
+    _Atomic bool over;   /* it has ended itself in an op or on a thread of its own */
+    _Atomic int over_by; /* with this status */
+
     pthread_mutex_t lock;   /* protects the next eight */
     pthread_cond_t changed; /* phase */
     enum df_plugin_phase phase;

@@ -1,6 +1,7 @@
 """Programs that end, replace, signal or block their process: the host lives on, and can mount
 again. The program is compiled here, against the real libfuse (unruly.c)."""
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -70,6 +71,22 @@ def test_an_end_inside_an_op_is_an_error_of_that_call(unruly, point, deed):
         mount.unmount(lazy=True)
     with directfuse.mount([unruly, point]):
         assert text_of(f"{point}/nothing") == "harmless"
+
+
+@pytest.mark.parametrize("words", [(), ("--thread",)])
+@pytest.mark.parametrize("deed", ["abort", "exit", "nothing"])
+def test_destroy_is_not_called_for_who_has_ended_itself(
+    unruly, point, tmp_path, monkeypatch, words, deed
+):
+    """It would wait for what the operation was left with: in C++ often a lock."""
+    monkeypatch.setenv("UNRULY_DESTROYED", str(tmp_path / "destroyed"))
+    mount = directfuse.mount([unruly, *words, point])
+    fd = directfuse.os_open(f"{point}/{deed}", os.O_RDONLY)
+    with contextlib.suppress(OSError):
+        directfuse.pread(fd, 100, 0)
+    directfuse.close(fd)
+    mount.unmount()
+    assert (tmp_path / "destroyed").exists() == (deed == "nothing")
 
 
 @pytest.mark.parametrize("deed", ENDS)

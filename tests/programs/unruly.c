@@ -298,11 +298,33 @@ static void carry_out(const char *deed)
 
 #include "asked.h"
 
+/* Shows that it was called. */
+static void destroy(void *data)
+{
+    const char *name = getenv("UNRULY_DESTROYED");
+    (void)data;
+    if (name)
+        close(creat(name, 0600));
+}
+
 static const struct fuse_operations operations = {
+    .destroy = destroy,
     .getattr = get_attr,
     .open = open_it,
     .read = read_it,
 };
+
+static void *serve(void *argv)
+{
+    fuse_main(2, argv, &operations, NULL);
+    return NULL;
+}
+
+static int serve_on_a_thread(char *argv[])
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, serve, argv) || pthread_join(thread, NULL);
+}
 
 int main(int argc, char *argv[])
 {
@@ -313,5 +335,7 @@ int main(int argc, char *argv[])
         argc -= 2;
         argv += 2;
     }
+    if (argc > 2 && strcmp(argv[1], "--thread") == 0)
+        return serve_on_a_thread(argv + 1);
     return fuse_main(argc, argv, &operations, NULL);
 }
