@@ -152,6 +152,16 @@ static int mount_one(const struct arguments *a, int argc, char **argv, char *mes
     return id;
 }
 
+/* One may have ended while others were still mounting. Programs would find what it covers, and
+ * write to that. */
+static int check_there(const struct arguments *a, char *message, size_t size)
+{
+    if (df_mounts(NULL, 0) >= a->count)
+        return 0;
+    snprintf(message, size, "a file system has ended before the programs could begin");
+    return -EIO;
+}
+
 /* All or none: what is mounted already is unmounted again. */
 static int mount_all(const struct arguments *a, char *message, size_t size)
 {
@@ -165,8 +175,11 @@ static int mount_all(const struct arguments *a, char *message, size_t size)
         else if (a->control < 0 && message[0])
             fprintf(stderr, "%s\n", message);
     }
-    for (int i = 0; error < 0 && i < count - 1; i++)
-        df_unmount(ids[i], 0);
+    if (error == 0)
+        error = check_there(a, message, size);
+    for (int i = 0; error < 0 && i < count; i++)
+        if (ids[i] >= 0)
+            df_unmount(ids[i], 0);
     return error;
 }
 

@@ -444,3 +444,19 @@ def test_a_run_says_what_an_end_by_itself_has_cost(unruly, point, deed):
     ended = "its file system ended by itself before the programs" in done.stderr
     perhaps = "perhaps not all was written" in done.stderr
     assert (ended, perhaps) == (deed == "unmount", deed == "exit"), done.stderr
+
+
+def test_a_run_does_not_begin_without_one_of_its_file_systems(unruly, point, tmp_path):
+    """What programs would write there came to what the mount covers."""
+    environ = {f"UNRULY_{what}": str(tmp_path / what) for what in ("TOLD", "DESTROYED")}
+    mounts = [f"-m{unruly} --before 'end when told' {point}"]
+    mounts += [f"-m{unruly} --before outlive {point}2"]
+    run = subprocess.run(
+        [sys.executable, "-m", "directfuse", "run", *mounts, "--", "true"],
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "has ended before" in run.stderr
+    assert run.returncode == 125

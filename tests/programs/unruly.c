@@ -209,6 +209,26 @@ static void have_any_child(void)
              errno == ECHILD);
 }
 
+static void await_file(const char *name)
+{
+    while (access(name, F_OK) != 0)
+        usleep(1000);
+}
+
+static void *end_when_told(void *argument)
+{
+    await_file(getenv("UNRULY_TOLD"));
+    kill(getpid(), SIGTERM);
+    return argument;
+}
+
+/* Tells that one, and waits for its destroy(). */
+static void outlive_the_other(void)
+{
+    close(creat(getenv("UNRULY_TOLD"), 0600));
+    await_file(getenv("UNRULY_DESTROYED"));
+}
+
 static void carry_out(const char *deed)
 {
     pthread_t thread;
@@ -285,6 +305,10 @@ static void carry_out(const char *deed)
         syslog(LOG_ERR, "words for the system's log");
     if (strcmp(deed, "thread") == 0)
         pthread_create(&thread, NULL, sleep_for_ever, NULL);
+    if (strcmp(deed, "end when told") == 0)
+        pthread_create(&thread, NULL, end_when_told, NULL);
+    if (strcmp(deed, "outlive") == 0)
+        outlive_the_other();
     if (strcmp(deed, "hang") == 0)
         sleep_for_ever(NULL);
     if (strcmp(deed, "leave open") == 0 &&
