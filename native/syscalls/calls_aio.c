@@ -15,58 +15,96 @@
 #include "intercept/brief.h"
 #include "syscalls/map.h"
 #include "syscalls/record.h"
+#include "syscalls/rw_flags.h"
 
 /* ---- one request -------------------------------------------------------------------------------
  */
 
-#define FLAGS_KNOWN 0x7 /* RWF_HIPRI, RWF_DSYNC, RWF_SYNC */
-#define FLAGS_SYNC  0x6
-
-static long run_vector(const struct iocb *io, bool write)
+static int fd_of(const struct iocb *io)
 {
-    int fd = DF_FD_BASE + (int)io->aio_fildes;
-    struct iovec iov[IOV_MAX];
+    return DF_FD_BASE + (int)io->aio_fildes;
+}
 
+static const struct df_ofd *ofd_of(const struct iocb *io)
+{
+    const struct dfi_files *files = dfi_process()->files;
+
+    return dfi_ofd(files, dfi_file_of(files, (int)io->aio_fildes));
+}
+
+/* What Linux finds before it looks at the buffer: aio_read(), aio_write(). */
+static long judge(const struct iocb *io, bool write)
+{
+    const struct df_ofd *ofd = ofd_of(io);
+    int flags = ofd ? (int)atomic_load(&ofd->flags) : O_PATH, mode = flags & O_ACCMODE;
+    long ret;
+
+    if (flags & O_PATH)
+        return -EBADF;
+    ret = dfi_rw_flags_judge((unsigned)io->aio_rw_flags);
+    if (ret < 0)
+        return ret;
+    if (mode != O_RDWR && mode != (write ? O_WRONLY : O_RDONLY))
+        return -EBADF;
+    return ofd->kind == DF_KIND_DIRECTORY ? -EINVAL : 0;
+}
+
+/* The number of buffers, or -errno. */
+static long take_buffers(const struct iocb *io, bool many, struct iovec iov[IOV_MAX])
+{
+    iov[0] = (struct iovec){(void *)io->aio_buf, io->aio_nbytes};
+    if (!many)
+        return 1;
     if (io->aio_nbytes > IOV_MAX)
         return -EINVAL;
     if (dfi_copy_from(iov, (const void *)io->aio_buf, io->aio_nbytes * sizeof(iov[0])) < 0)
         return -EFAULT;
-    return write ? df_call_pwritev(fd, iov, (int)io->aio_nbytes, io->aio_offset)
-                 : df_call_preadv(fd, iov, (int)io->aio_nbytes, io->aio_offset);
+    return (long)io->aio_nbytes;
 }
 
-static long run_plain(const struct iocb *io)
+static long read_or_write(const struct iocb *io, bool write, bool many)
 {
-    int fd = DF_FD_BASE + (int)io->aio_fildes;
+    struct iovec iov[IOV_MAX];
+    long count = judge(io, write), ret, synced;
 
-    switch (io->aio_lio_opcode) {
-    case IOCB_CMD_PREAD:
-        return df_call_pread(fd, (void *)io->aio_buf, io->aio_nbytes, io->aio_offset);
-    case IOCB_CMD_PWRITE:
-        return df_call_pwrite(fd, (const void *)io->aio_buf, io->aio_nbytes, io->aio_offset);
-    case IOCB_CMD_PREADV:
-        return run_vector(io, false);
-    case IOCB_CMD_PWRITEV:
-        return run_vector(io, true);
-    case IOCB_CMD_FSYNC:
-        return dfi_maps_sync_file(dfi_process()->files, fd, df_call_fsync);
-    case IOCB_CMD_FDSYNC:
-        return dfi_maps_sync_file(dfi_process()->files, fd, df_call_fdatasync);
-    default: /* poll of a regular file too */
+    if (count == 0)
+        count = take_buffers(io, many, iov);
+    if (count < 0)
+        return count;
+    if (!write)
+        return df_call_preadv(fd_of(io), iov, (int)count, io->aio_offset);
+    ret = df_call_pwritev_placed(fd_of(io), iov, (int)count, io->aio_offset,
+                                 dfi_rw_flags_placing((unsigned)io->aio_rw_flags));
+    if (ret <= 0 || !(io->aio_rw_flags & DFI_RWF_SYNCS))
+        return ret;
+    synced = df_call_fdatasync(fd_of(io));
+    return synced < 0 ? synced : ret;
+}
+
+/* aio_fsync(): all of the file, and nothing else is asked for. */
+static long sync_file(const struct iocb *io, int (*sync)(int fd))
+{
+    if (io->aio_buf || io->aio_offset || io->aio_nbytes || io->aio_rw_flags)
         return -EINVAL;
-    }
+    return dfi_maps_sync_file(dfi_process()->files, fd_of(io), sync);
 }
 
 static long run(const struct iocb *io)
 {
-    long ret, synced = 0;
-
-    if (io->aio_rw_flags & ~FLAGS_KNOWN)
-        return -EOPNOTSUPP;
-    ret = run_plain(io);
-    if (ret >= 0 && io->aio_rw_flags & FLAGS_SYNC)
-        synced = df_call_fdatasync(DF_FD_BASE + (int)io->aio_fildes);
-    return synced < 0 ? synced : ret;
+    switch (io->aio_lio_opcode) {
+    case IOCB_CMD_PREAD:
+    case IOCB_CMD_PREADV:
+        return read_or_write(io, false, io->aio_lio_opcode == IOCB_CMD_PREADV);
+    case IOCB_CMD_PWRITE:
+    case IOCB_CMD_PWRITEV:
+        return read_or_write(io, true, io->aio_lio_opcode == IOCB_CMD_PWRITEV);
+    case IOCB_CMD_FSYNC:
+        return sync_file(io, df_call_fsync);
+    case IOCB_CMD_FDSYNC:
+        return sync_file(io, df_call_fdatasync);
+    default: /* poll of a regular file too */
+        return -EINVAL;
+    }
 }
 
 /* Has the kernel complete the program's iocb with that result. It reads the iocb now and never

@@ -13,6 +13,7 @@
 #include "core/calls.h"
 #include "syscalls/handlers.h"
 #include "syscalls/map.h"
+#include "syscalls/rw_flags.h"
 
 DFI_BY_FD(read, df_call_read(fd, (void *)a[1], a[2]))
 DFI_BY_FD(write, df_call_write(fd, (const void *)a[1], a[2]))
@@ -162,20 +163,15 @@ DFI_BY_FD(writev, run_vector(frame, fd, false, true, DF_PLACED_BY_FLAGS))
 DFI_BY_FD(preadv, run_vector(frame, fd, true, false, DF_PLACED_BY_FLAGS))
 DFI_BY_FD(pwritev, run_vector(frame, fd, true, true, DF_PLACED_BY_FLAGS))
 
-#ifndef RWF_NOAPPEND
-#define RWF_NOAPPEND 0x20
-#endif
-#define RWF_WITHOUT_SIGNAL 0x100 /* RWF_NOSIGNAL: of what a file of no mount is, a pipe */
-#define RWF_SYNCS          (RWF_DSYNC | RWF_SYNC) /* what fdatasync does */
-#define RWF_PLACES         (RWF_APPEND | RWF_NOAPPEND)
-#define RWF_KNOWN          (RWF_HIPRI | RWF_SYNCS | RWF_PLACES | RWF_WITHOUT_SIGNAL)
-
-/* kiocb_set_rw_flags(): as they are, they are refused. */
-static long judge_flags(unsigned flags)
+/* do_loop_readv_writev(): a directory has no reading that knows them. */
+static long judge_flags(const struct dfi_frame *frame)
 {
-    if (flags & ~(unsigned)RWF_KNOWN)
+    const struct df_ofd *ofd = ofd_of(frame);
+    unsigned flags = (unsigned)frame->args[5];
+
+    if (flags & ~(unsigned)RWF_HIPRI && ofd && ofd->kind == DF_KIND_DIRECTORY)
         return -EOPNOTSUPP;
-    return (flags & RWF_PLACES) == RWF_PLACES ? -EINVAL : 0;
+    return dfi_rw_flags_judge(flags);
 }
 
 /* Flags are looked at when everything else is right and there is something to do. */
@@ -190,7 +186,7 @@ static long refuse_flags(const struct dfi_frame *frame, bool positioned, bool wr
         if ((ssize_t)iov[i].iov_len < 0)
             ret = -EINVAL;
     }
-    return ret < 0 || !any ? ret : judge_flags((unsigned)frame->args[5]);
+    return ret < 0 || !any ? ret : judge_flags(frame);
 }
 
 static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)
@@ -199,13 +195,10 @@ static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)
     bool positioned = (off_t)frame->args[3] != AT_POSITION;
     long ret;
 
-    if (judge_flags(flags) < 0)
+    if (judge_flags(frame) < 0)
         return refuse_flags(frame, positioned, write);
-    ret = run_vector(frame, fd, positioned, write,
-                     flags & RWF_APPEND     ? DF_PLACED_LAST
-                     : flags & RWF_NOAPPEND ? DF_PLACED_THERE
-                                            : DF_PLACED_BY_FLAGS);
-    if (ret > 0 && write && flags & RWF_SYNCS) {
+    ret = run_vector(frame, fd, positioned, write, dfi_rw_flags_placing(flags));
+    if (ret > 0 && write && flags & DFI_RWF_SYNCS) {
         int synced = df_call_fdatasync(fd);
 
         return synced < 0 && synced != -EBADF ? synced : ret; /* EBADF: closed since the write */

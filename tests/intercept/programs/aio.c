@@ -130,6 +130,19 @@ int main(int argc, char *argv[])
     submit("a pipe", 0, 1);
     prepare(0, IOCB_CMD_PREAD, here, c, 2, -3);
     submit("a negative offset", 0, 1);
+    prepare(0, IOCB_CMD_PREAD, open(".", O_RDONLY), c, 2, 0);
+    submit("of a directory", 0, 1);
+    prepare(0, IOCB_CMD_PREAD, open("f", O_WRONLY), c, 2, 0);
+    submit("not open for reading", 0, 1);
+    prepare(0, IOCB_CMD_FSYNC, here, NULL, 0, 1);
+    submit("fsync of a part", 0, 1);
+    prepare(0, IOCB_CMD_PWRITE, here, "end", 3, 0);
+    io[0].aio_rw_flags = RWF_APPEND | RWF_DSYNC;
+    submit("appended", 0, 1);
+    reap(1);
+    io[0].aio_rw_flags = 1 << 20;
+    submit("unknown flags", 0, 1);
+    printf("size %ld\n", (long)lseek(here, 0, SEEK_END));
     reap(0);
     if (syscall(SYS_io_destroy, context) < 0)
         return 1;
