@@ -24,6 +24,11 @@
 #define PAGE        4096ul
 #define PROTECTIONS (PROT_READ | PROT_WRITE | PROT_EXEC) /* other bits mmap(2) does not look at */
 #define HUGE        (4ul << 20) /* bytes: a copy of so many is made of huge pages */
+/* LEGACY_MAP_MASK of the kernel: what MAP_SHARED_VALIDATE lets be. */
+#define ACCEPTED                                                                                   \
+    ((unsigned long)(MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_DENYWRITE |        \
+                     MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK |   \
+                     MAP_STACK | MAP_HUGETLB | MAP_32BIT))
 #define IS_ERROR(value) ((value) < 0 && (value) > -4096)
 
 static size_t whole_pages(size_t length)
@@ -115,6 +120,8 @@ static long check(const struct request *r, const struct df_ofd *ofd)
         return -EOVERFLOW;
     if (type != MAP_PRIVATE && type != MAP_SHARED && type != MAP_SHARED_VALIDATE)
         return -EINVAL;
+    if (type == MAP_SHARED_VALIDATE && r->flags & ~ACCEPTED) /* MAP_SYNC */
+        return -EOPNOTSUPP;
     if (type != MAP_PRIVATE && r->prot & PROT_WRITE && (mode & O_ACCMODE) != O_RDWR)
         return -EACCES;
     if (mode & O_WRONLY) /* or neither: O_ACCMODE itself */
@@ -217,14 +224,15 @@ static long end_memory(struct dfi_files *files, unsigned long from, unsigned lon
     return IS_ERROR(at) ? at : 0;
 }
 
-/* The file's bytes lie in [at, at + size), of a mapping that is longer, perhaps. */
+/* The file's bytes lie in [at, at + size), of a mapping that is longer, perhaps: all of it is of
+ * the file, to /proc/self/maps. */
 static long note_copy(struct dfi_files *files, const struct request *r, unsigned long at,
                       size_t size, size_t whole)
 {
     const char *name = df_segment_name(files->link.segment, r->handle);
-    long ret = size > 0 ? dfi_copies_add(files, at, at + size, name, r->offset) : 0;
+    long ret = end_memory(files, at + size, at + whole, r->prot);
 
-    return ret < 0 ? ret : end_memory(files, at + size, at + whole, r->prot);
+    return ret < 0 ? ret : dfi_copies_add(files, at, at + whole, name, r->offset);
 }
 
 /* What is behind the memory that was filled: pages behind the end of the file, and from `end` on

@@ -80,6 +80,8 @@ def change():
         libc.mprotect(at + PAGE, PAGE, read)
         at = map_file("small", 4 * PAGE, write, flags)
         libc.mremap(at + PAGE, 3 * PAGE, 2 * PAGE, 1)
+        map_file("small", 3 * PAGE, read, flags, 4 * PAGE)  # and behind its end
+        map_file("small", PAGE, read, flags, 8 * PAGE)
     tell("changed")
 
 
