@@ -93,6 +93,7 @@ ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_
     ssize_t ret;
 
     itself.flags &= DF_WHERE_DOTDOT | DF_WHERE_DOT;
+    itself.flags |= DF_WHERE_DIRECTORY; /* before the question whether it may be searched */
     ret = look(fs, call, &itself, &st);
     if (ret < 0)
         return ret;

@@ -139,6 +139,25 @@ def test_walk_needs_the_x_bit(fs, me, call):
     assert fs.names(directory) == ["f"]
 
 
+@pytest.mark.parametrize("last", [".", ".."])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda os_, path: os_.stat(path),
+        lambda os_, path: os_.mkdir(path),
+        lambda os_, path: os_.rmdir(path),
+        lambda os_, path: os_.unlink(path),
+        lambda os_, path: os_.rename(path, path),
+        lambda os_, path: os_.os_open(path, os.O_CREAT | os.O_WRONLY),
+    ],
+    ids=["stat", "mkdir", "rmdir", "unlink", "rename", "create"],
+)
+def test_a_file_is_no_directory_before_it_may_not_be_searched(fs, me, call, last):
+    path = owned(fs, fs.make("f"), OTHER, OTHER, 0)
+    with fails(errno.ENOTDIR):
+        me(lambda: call(fs.os, f"{path}/{last}"))
+
+
 def test_listing_needs_the_r_bit_alone(fs, me):
     directory = fs.mkdir("d")
     fs.make("d/f")
