@@ -25,13 +25,6 @@ struct vector {
     size_t size; /* sum, at most MAX_RW_SIZE */
 };
 
-static int check_readable(const struct df_use *use)
-{
-    if (!df_use_readable(use))
-        return -EBADF;
-    return DF_UNLIKELY(use->file->kind == DF_KIND_DIRECTORY) ? -EISDIR : 0;
-}
-
 static int check_writable(const struct df_use *use)
 {
     return df_use_writable(use) ? 0 : -EBADF;
@@ -44,6 +37,21 @@ static int check_range(off_t offset, size_t size)
     if (offset < 0 || (ssize_t)size < 0 || __builtin_add_overflow(offset, (off_t)size, &end))
         return -EINVAL;
     return 0;
+}
+
+/* vfs_read(): a directory has no bytes, where there could be any. */
+static int refuse_directory(off_t offset, size_t size)
+{
+    int ret = check_range(offset, size);
+
+    return ret < 0 ? ret : -EISDIR;
+}
+
+static int check_readable(const struct df_use *use, off_t offset, size_t size)
+{
+    if (!df_use_readable(use))
+        return -EBADF;
+    return DF_UNLIKELY(use->file->kind == DF_KIND_DIRECTORY) ? refuse_directory(offset, size) : 0;
 }
 
 /* As the kernel's ksys_pread64() sees a negative offset: whatever the descriptor. */
@@ -76,12 +84,12 @@ static int check_vector(const struct iovec *iov, int iovcnt, struct vector *v)
 /* The kernel's vfs_readv(): the vector is looked at first, and where it has room for no bytes at
  * all, none are asked of a directory either. */
 static int check_read_vector(const struct df_use *use, const struct iovec *iov, int iovcnt,
-                             struct vector *v)
+                             off_t offset, struct vector *v)
 {
     int ret = df_use_readable(use) ? check_vector(iov, iovcnt, v) : -EBADF;
 
     if (ret == 0 && DF_UNLIKELY(use->file->kind == DF_KIND_DIRECTORY) && v->size > 0)
-        return -EISDIR;
+        return refuse_directory(offset, v->size);
     return ret;
 }
 
@@ -158,7 +166,8 @@ ssize_t df_call_pread(int fd, void *buf, size_t size, off_t offset)
 
     if (DF_UNLIKELY(ret < 0))
         return ret;
-    if (DF_LIKELY((ret = check_positioned(&use)) == 0 && (ret = check_readable(&use)) == 0)) {
+    if (DF_LIKELY((ret = check_positioned(&use)) == 0 &&
+                  (ret = check_readable(&use, offset, size)) == 0)) {
         if (DF_UNLIKELY(size > MAX_RW_SIZE && (ssize_t)size > 0))
             iov.iov_len = v.size = MAX_RW_SIZE;
         ret = read_at(&use, &v, offset);
@@ -175,7 +184,7 @@ ssize_t df_call_preadv(int fd, const struct iovec *iov, int iovcnt, off_t offset
     if (ret < 0)
         return ret;
     if ((ret = check_positioned(&use)) == 0 &&
-        (ret = check_read_vector(&use, iov, iovcnt, &v)) == 0)
+        (ret = check_read_vector(&use, iov, iovcnt, offset, &v)) == 0)
         ret = read_at(&use, &v, offset);
     return df_use_end(&use, ret);
 }
@@ -188,7 +197,7 @@ ssize_t df_call_readv(int fd, const struct iovec *iov, int iovcnt)
 
     if (ret < 0)
         return ret;
-    if ((ret = check_read_vector(&use, iov, iovcnt, &v)) == 0)
+    if ((ret = check_read_vector(&use, iov, iovcnt, 0, &v)) == 0)
         ret = read_on(&use, &v);
     return df_use_end(&use, ret);
 }
@@ -202,7 +211,7 @@ ssize_t df_call_read(int fd, void *buf, size_t size)
 
     if (ret < 0)
         return ret;
-    if ((ret = check_readable(&use)) == 0 && (ret = check_vector(&iov, 1, &v)) == 0)
+    if ((ret = check_readable(&use, 0, size)) == 0 && (ret = check_vector(&iov, 1, &v)) == 0)
         ret = read_on(&use, &v);
     return df_use_end(&use, ret);
 }
@@ -362,7 +371,8 @@ static ssize_t begin_extent(struct df_thread *thread, const struct df_read *r, s
         ret = -EINVAL;
     else if (df_use_flags(&use) & O_PATH)
         ret = -EBADF;
-    else if ((ret = check_positioned(&use)) == 0 && (ret = check_readable(&use)) == 0)
+    else if ((ret = check_positioned(&use)) == 0 &&
+             (ret = check_readable(&use, r->offset, r->size)) == 0)
         ret = check_range(r->offset, r->size);
     if (ret < 0)
         df_file_put(thread, use.file);

@@ -10,6 +10,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 PAGE, LAST = 4096, (1 << 63) - 1
 READ, WRITE, PREAD, PWRITE, READV, WRITEV = 0, 1, 17, 18, 19, 20
+PREADV, PREADV2 = 295, 327
 
 
 def call(number, *args):
@@ -76,6 +77,7 @@ def offsets(fd, directory, path_only):
                 if at or length <= 0 or fd_of != fd:
                     shared = call(9, 0, length, 3, 1, fd_of, at)
                     ends("mmap", at, length, shared, call(9, 0, length, 1, 2, fd_of, at))
+    ends("MAP_SYNC", *(call(9, 0, PAGE, 3, 3 | flag, fd, 0) for flag in (0x80000, 0x100000)))
     for at in -1, -4096, -LAST, LAST, LAST - 5:
         one, two = (ctypes.byref(ctypes.c_long(offset)) for offset in (at, 0))
         for size in 0, 3, 70_000, -1:
@@ -92,6 +94,12 @@ def offsets(fd, directory, path_only):
         ends("syncfs", call(306, fd_of))
         ends("sync_file_range", call(277, fd_of, 0, 0, 8), call(277, fd_of, -1, 0, 0))
     ends("of a directory", call(187, directory, 0, 10), call(306, directory))
+    for at in -1, LAST, 0:
+        ends("bytes of it", *(call(PREAD, directory, memory, size, at) for size in (0, 10)))
+        ends("a vector of it", call(PREADV, directory, *vector((memory, 10)), at, 0))
+    for flags in 0, 1, 2, 4, 8, 0x10, 0x20, 0x30:
+        for size in 0, 10:
+            ends("flags", call(PREADV2, directory, *vector((memory, size)), 0, 0, flags))
 
 
 def spliced(fd):
