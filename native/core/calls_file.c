@@ -450,6 +450,17 @@ static ssize_t block_size(int *size)
     return 0;
 }
 
+/* FIBMAP: behind FUSE no block of a file lies on a device that anybody could ask. */
+static ssize_t block_of_device(const struct df_use *use, int *block)
+{
+    if (!use->call.caller->capable)
+        return -EPERM;
+    if (!block)
+        return -EFAULT;
+    *block = 0;
+    return 0;
+}
+
 /* vfs_dedupe_file_range(), as refuse_clone(). */
 static ssize_t refuse_dedupe(const struct df_use *use, const void *ranges)
 {
@@ -544,6 +555,10 @@ static ssize_t run_ioctl(struct df_use *use, int fd, unsigned long request, void
     case FS_IOC_SETFLAGS:
     case FS_IOC_FSSETXATTR:
         return set_flags(use, request, arg);
+    case FIBMAP:
+        if (use->file->kind == DF_KIND_REGULAR)
+            return block_of_device(use, arg);
+        break;
     case FIONREAD:
         if (use->file->kind == DF_KIND_REGULAR)
             return arg ? bytes_left(use, arg) : -EFAULT;

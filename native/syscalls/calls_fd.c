@@ -391,6 +391,7 @@ static long run_ioctl(struct dfi_frame *frame, int fd)
         return clone_from(fd, frame->args[2]);
     case FICLONERANGE:
         return clone_range(fd, argument);
+    case FIBMAP:
     case FIGETBSZ:
         return copy_answer(fd, request, argument, sizeof(int));
     case FIOQSIZE:

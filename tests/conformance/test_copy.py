@@ -112,6 +112,7 @@ def test_no_blocks_are_shared(fs, pair):
     assert fs.os.pread(target, 10, 0) == b"uvwxyz"
 
 
+FIBMAP = 1
 FIGETBSZ, FIOQSIZE, FIONBIO, FIDEDUPERANGE = 2, 0x5460, 0x5421, 0xC0189436
 
 
@@ -130,6 +131,16 @@ def test_what_linux_answers_for_every_file_system(fs, pair):
         fs.os.ioctl(fs.open(fs.path("target"), os.O_WRONLY), FIDEDUPERANGE, bytearray(24))
     with fails(errno.EOPNOTSUPP):
         fs.os.ioctl(pair[0], FIDEDUPERANGE, bytearray(24))
+
+
+def test_which_block_of_a_device_a_file_has_is_told_to_root_alone(fs, pair, user):
+    """FIBMAP: not every file system has any."""
+    try:
+        fs.os.ioctl(pair[0], FIBMAP, bytearray(4))
+    except OSError as error:
+        assert error.errno == errno.EINVAL
+    with fails(errno.EPERM):
+        user(1000, 1000, lambda: fs.os.ioctl(pair[0], FIBMAP, bytearray(4)))
 
 
 def test_nothing_is_asked_of_a_file_that_is_open_for_its_place(fs):
