@@ -32,21 +32,24 @@ static const struct df_ofd *ofd_of(const struct iocb *io)
     return dfi_ofd(files, dfi_file_of(files, (int)io->aio_fildes));
 }
 
+/* Its flags; O_PATH: of no use to any request. */
+static int flags_of(const struct df_ofd *ofd)
+{
+    return ofd ? (int)atomic_load(&ofd->flags) : O_PATH;
+}
+
 /* What Linux finds before it looks at the buffer: aio_read(), aio_write(). */
 static long judge(const struct iocb *io, bool write)
 {
     const struct df_ofd *ofd = ofd_of(io);
-    int flags = ofd ? (int)atomic_load(&ofd->flags) : O_PATH, mode = flags & O_ACCMODE;
-    long ret;
+    int mode = flags_of(ofd) & O_ACCMODE;
+    long ret = dfi_rw_flags_judge((unsigned)io->aio_rw_flags);
 
-    if (flags & O_PATH)
-        return -EBADF;
-    ret = dfi_rw_flags_judge((unsigned)io->aio_rw_flags);
     if (ret < 0)
         return ret;
     if (mode != O_RDWR && mode != (write ? O_WRONLY : O_RDONLY))
         return -EBADF;
-    return ofd->kind == DF_KIND_DIRECTORY ? -EINVAL : 0;
+    return ofd && ofd->kind == DF_KIND_DIRECTORY ? -EINVAL : 0;
 }
 
 /* The number of buffers, or -errno. */
@@ -91,6 +94,8 @@ static long sync_file(const struct iocb *io, int (*sync)(int fd))
 
 static long run(const struct iocb *io)
 {
+    if (flags_of(ofd_of(io)) & O_PATH)
+        return -EBADF;
     switch (io->aio_lio_opcode) {
     case IOCB_CMD_PREAD:
     case IOCB_CMD_PREADV:

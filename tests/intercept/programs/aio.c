@@ -134,6 +134,8 @@ int main(int argc, char *argv[])
     submit("of a directory", 0, 1);
     prepare(0, IOCB_CMD_PREAD, open("f", O_WRONLY), c, 2, 0);
     submit("not open for reading", 0, 1);
+    prepare(0, IOCB_CMD_FSYNC, open("f", O_PATH), NULL, 0, 0);
+    submit("open for its place", 0, 1);
     prepare(0, IOCB_CMD_FSYNC, here, NULL, 0, 1);
     submit("fsync of a part", 0, 1);
     prepare(0, IOCB_CMD_PWRITE, here, "end", 3, 0);
