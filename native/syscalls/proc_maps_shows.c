@@ -9,11 +9,12 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "core/route.h"
+#include "core/scan.h"
+#include "core/walk.h"
 #include "syscalls/map.h"
 #include "syscalls/name.h"
 #include "syscalls/record.h"
-
-#define LINKS_MOST 8 /* that are followed for a name */
 
 /* ---- what is ours ---------------------------------------------------------------------------- */
 
@@ -103,19 +104,64 @@ const struct dfi_shows *dfi_shows_next(const struct dfi_maps_job *job, uintptr_t
 
 /* ---- what it is called ----------------------------------------------------------------------- */
 
-/* The link's own last name is none that Linux shows; those before it lead to the file as well. */
-static bool follow(char name[PATH_MAX])
-{
-    char target[PATH_MAX];
-    ssize_t len = df_call_readlinkat(AT_FDCWD, name, target, sizeof(target) - 1);
-    char *slash = strrchr(name, '/');
-    size_t before = len > 0 && target[0] == '/' ? 0 : (size_t)(slash - name) + 1;
+/* A name on its way to what Linux shows, which has no links, no dots and no second slashes. */
+struct settling {
+    char done[PATH_MAX]; /* has none */
+    char rest[PATH_MAX]; /* is still to go */
+    size_t len;          /* of done */
+    int links;
+};
 
-    if (len <= 0 || before + (size_t)len >= PATH_MAX)
+/* What has become the end of `done` is a link: its target is to go, ahead of the rest. */
+static bool follow(struct settling *s, const char *target, size_t len)
+{
+    if (++s->links > DF_LINKS_MAX)
         return false;
-    memcpy(name + before, target, (size_t)len);
-    name[before + (size_t)len] = '\0';
-    return true;
+    if (target[0] == '/')
+        s->len = 0;
+    else
+        df_walk_up(s->done, &s->len);
+    return df_walk_join(s->rest, target, len, s->rest) == 0;
+}
+
+/* One component of the rest, which has one. */
+static bool step(struct settling *s, const char *name)
+{
+    const char *end = df_scan_end(name);
+    unsigned dots = df_scan_dots(name);
+    char target[PATH_MAX];
+    ssize_t len;
+
+    if (dots == 0 && df_walk_down(s->done, &s->len, name, (size_t)(end - name)) < 0)
+        return false;
+    if (dots == 2)
+        df_walk_up(s->done, &s->len);
+    memmove(s->rest, end, strlen(end) + 1);
+    if (dots > 0)
+        return true;
+    len = df_call_readlinkat(AT_FDCWD, s->done, target, sizeof(target) - 1);
+    return len <= 0 || follow(s, target, (size_t)len);
+}
+
+/* Where it leads now; one that leads nowhere stays as it is. */
+static void settle(char name[PATH_MAX])
+{
+    struct settling s;
+    bool goes_on = true;
+
+    s.len = 0;
+    s.links = 0;
+    s.done[0] = '\0';
+    strcpy(s.rest, name);
+    while (goes_on) {
+        const char *next = s.rest + strspn(s.rest, "/");
+
+        if (*next == '\0') {
+            strcpy(name, s.done);
+            return;
+        }
+        goes_on = step(&s, next);
+    }
 }
 
 /* The file itself is asked. False: it is closed, or has never had a name. */
@@ -141,8 +187,7 @@ static void name_by_name(struct dfi_maps_job *job, const struct dfi_copied *of)
     struct stat st;
 
     strcpy(job->name, of->name);
-    for (int i = 0; i < LINKS_MOST && follow(job->name); i++)
-        ;
+    settle(job->name);
     if (df_call_fstatat(AT_FDCWD, job->name, &st, 0) == 0) {
         job->dev = st.st_dev;
         job->ino = st.st_ino;

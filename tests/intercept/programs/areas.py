@@ -85,6 +85,18 @@ def change():
     tell("changed")
 
 
+def by_links():
+    """Of a library that is found by ../lib, or in a lib that is a link to usr/lib."""
+    os.makedirs("usr/lib")
+    os.symlink("usr/lib", "lib")
+    os.symlink("./../lib//inside", "usr/lib/dots")
+    os.symlink("../small", "usr/up")
+    Path("usr/lib/inside").write_bytes(b"i" * PAGE)
+    for name in "lib/inside", "lib/dots", "usr/lib/../up":
+        map_file(name, PAGE, mmap.PROT_READ, mmap.MAP_PRIVATE)
+        tell(name)
+
+
 def rename():
     Path("before").write_bytes(b"b" * PAGE)
     map_file("before", PAGE, mmap.PROT_READ, mmap.MAP_SHARED)
@@ -107,6 +119,7 @@ def main():
     thread.start()
     thread.join()
     change()
+    by_links()
     ctypes.CDLL("./library.so")
     tell("a library")
     os.remove("small")
