@@ -101,7 +101,8 @@ def _read(config: Path) -> dict[str, Any]:
     import tomllib  # few have such a file
 
     try:
-        return tomllib.loads(_contents(config).decode())  # TOML is UTF-8 in every locale
+        # In every locale; with a byte-order mark, as editors of Windows write it.
+        return tomllib.loads(_contents(config).decode("utf-8-sig"))
     except OSError as error:
         raise Failure(f"{config}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # also a number too long for Python

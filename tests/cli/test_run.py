@@ -281,10 +281,12 @@ def test_by_the_environment_where_the_library_lies_below_a_blank(memory, monkeyp
     assert not Path(named["DIRECTFUSE_RUN"]).parent.exists()
 
 
-def test_a_configuration_file(run, memory, tmp_path):
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_configuration_file(run, memory, tmp_path, encoding):
     point, _ = memory
     file = tmp_path / "mounts.toml"
-    file.write_text(f'[[mount]]\ncommand = "memfs {point}"\nplacement = "server"\n')
+    text = f'[[mount]]\ncommand = "memfs {point}"\nplacement = "server"\n'
+    file.write_text(text, encoding=encoding)
     done = run("run", "--config", file, *shell(f"echo x >{point}/f; cat {point}/f"))
     assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
 
