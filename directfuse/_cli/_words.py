@@ -1,4 +1,4 @@
-"""Words of the commands: CMDLINE, a file system's own command line in one word, and seconds."""
+"""Words of the commands: CMDLINE, a file system's own command line in one word; seconds; files."""
 
 import math
 import shlex
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Seconds", "command_line_argument"]
+__all__ = ["FileName", "Seconds", "command_line_argument"]
 
 
 class Seconds(click.FloatRange):
@@ -20,6 +20,15 @@ class Seconds(click.FloatRange):
         if math.isnan(seconds):
             self.fail(f"{value} is no number of seconds", param, ctx)
         return seconds
+
+
+class FileName(click.Path):
+    """The empty one, which a shell makes of a variable that is not set, is "." to pathlib."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def command_line_argument(*, required: bool = True) -> Callable[[Any], Any]:

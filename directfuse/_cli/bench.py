@@ -19,7 +19,7 @@ from directfuse._bench.worker import Lanes
 from directfuse._bench.workload_sets import SETS, chosen
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import json_option, print_json, print_table, progress
-from directfuse._cli._words import Seconds, command_line_argument
+from directfuse._cli._words import FileName, Seconds, command_line_argument
 from directfuse._cli.mount import split
 from directfuse._errors import MountError
 from directfuse._python import meaning
@@ -78,7 +78,7 @@ _LANES = 16  # most threads or processes
 @click.option(
     "--report",
     "report_directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FileName(file_okay=False, path_type=Path),
     metavar="DIRECTORY",
     help="Write results.json, report.md, report.html and pictures (needs directfuse[plot]) there.",
 )

@@ -15,7 +15,7 @@ from directfuse import _kernel, _paths
 from directfuse._cli._config import PLACEMENTS, RESTARTS, Config, check_placement, read_config
 from directfuse._cli._failure import NOT_FOUND, Failure
 from directfuse._cli._output import say
-from directfuse._cli._words import Seconds
+from directfuse._cli._words import FileName, Seconds
 from directfuse._cli.mount import resolve, split
 from directfuse._command import positional_words
 from directfuse._mount_server import ServerFailed
@@ -68,7 +68,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--config",
-            type=click.Path(dir_okay=False, path_type=Path),
+            type=FileName(dir_okay=False, path_type=Path),
             callback=lambda _context, _option, path: read_config(path) if path else None,
             metavar="FILE",
             help="A TOML file with [[mount]] tables: command, placement; and restart.",
@@ -113,6 +113,7 @@ def _takes_word(option: click.Parameter) -> bool:
 @mount_options
 @click.option(
     "--stats",
+    type=FileName(readable=False, path_type=str),
     metavar="[=FILE]",
     help="What was called and by which way: a table on standard error, or JSON into FILE.",
 )

@@ -14,7 +14,7 @@ import click
 from directfuse._cli._background import Background, leave
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import say
-from directfuse._cli._words import command_line_argument
+from directfuse._cli._words import FileName, command_line_argument
 from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
@@ -42,7 +42,7 @@ _SIGNALS = 128  # a status from there on tells of a signal, one below of an erro
 )
 @click.option(
     "--log",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FileName(dir_okay=False, readable=False, path_type=Path),
     metavar="FILE",
     help="Where its words go in the background, behind what is there. Otherwise to nobody.",
 )

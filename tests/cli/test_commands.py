@@ -59,6 +59,22 @@ def test_wrong_use(run, words):
     assert said_clearly(done)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--config=", "--", "true"],
+        ["run", "--stats=", "--", "true"],
+        ["env", "--config="],
+        ["serve", "memfs /m", "--name=x", "--background", "--log="],
+        ["bench", "--report="],
+    ],
+)
+def test_an_empty_name_is_no_directory(run, words):
+    """As of a variable that is not set. It was the working directory, and bench wrote there."""
+    done = run(*words)
+    assert done.returncode == 125 and done.stderr.endswith(": the name is empty\n"), done.stderr
+
+
 @pytest.mark.parametrize("listener", ["a full disk", "a closed pipe"])
 def test_a_failure_has_its_status_though_nobody_hears_why(listener):
     """It was 1, that of a check that failed."""
