@@ -168,7 +168,7 @@ def _subjects(command_line: str | None, names: tuple[str, ...]) -> list[Subject]
     if unknown:
         raise Failure(f"{unknown[0]}: no built-in file system; there are {', '.join(known)}")
     if command_line is None:
-        return [built_in(name) for name in names or known]
+        return [built_in(name) for name in dict.fromkeys(names or known)]
     words = split(command_line)  # says what is wrong with its quotes
     if meaning.is_python(words):
         raise Failure(f"{words[0]}: is a Python file system, which bench does not measure")
@@ -194,7 +194,7 @@ def _patterns(patterns: tuple[str, ...]) -> list[str]:
 
 
 def _routes(routes: tuple[str, ...], kernel: bool) -> list[str]:
-    wanted = list(routes) or list(ROUTES)
+    wanted = dict.fromkeys(routes or ROUTES)
     return [name for name in wanted if kernel or not name.startswith("kernel")]
 
 
@@ -208,7 +208,7 @@ def _lanes(threads: str, processes: str) -> list[Lanes]:
 
 def _numbers(option: str, text: str) -> list[int]:
     try:
-        numbers = [int(word) for word in text.split(",")]
+        numbers = list(dict.fromkeys(int(word) for word in text.split(",")))
     except ValueError:
         numbers = []
     if not numbers or not all(1 <= number <= _LANES for number in numbers):

@@ -80,9 +80,18 @@ def test_every_operation_on_every_route(run, kernel, patterns, budget):
 
 
 def test_threads_and_processes_at_once(run):
+    """What is named twice is measured once."""
     done = run(
-        *(*QUICK, "--no-kernel", "--backend=memfs", "--only=stat*", "--no-python", "--json"),
-        *("--threads=1,2", "--processes=2", "--budget=5", "--route=server", "--route=run"),
+        *(
+            *QUICK,
+            "--backend=memfs",
+            "--no-kernel",
+            "--backend=memfs",
+            "--only=stat*",
+            "--no-python",
+            "--json",
+        ),
+        *("--threads=1,2,1", "--processes=2", "--budget=5", "--route=server", "--route=run"),
     )
     rows = results_of(done)["subjects"][0]["rows"]
     assert [(row["op"], row["lanes"]) for row in rows] == [
