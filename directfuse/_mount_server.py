@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -144,9 +145,23 @@ class MountServer:
         told = timeout_variable(call_timeout)
         if shadow:
             told["DIRECTFUSE_SHADOW"] = str(shadow)
-        with its:
-            self._start(its, listener, ["--restart", "--say"] if restart else [], told)
-        self._await()
+        try:
+            with its:
+                self._start(its, listener, ["--restart", "--say"] if restart else [], told)
+            self._await()
+        except ServerFailed:
+            raise
+        except BaseException:
+            self._call_off()
+            raise
+
+    def _call_off(self) -> None:
+        """We are interrupted. One that has said that it is ready is ended, and one that cannot say
+        so any more ends by itself."""
+        self.socket.shutdown(socket.SHUT_RD)
+        with suppress(ServerFailed):  # it has said nothing
+            self._await()
+        self.terminate()
 
     def _start(
         self,

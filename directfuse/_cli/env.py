@@ -82,22 +82,22 @@ def env(lines: Sequence[str], config: Config | None, placement: str, end: bool) 
             _begin(directory, commands, shadow)
         else:
             _begin_joined(directory, joined)
-    except BaseException:
-        discard_shadow(shadow)
-        raise
-    try:
         _tell(directory)
-    except OSError:  # a full disk, a closed pipe: who was not told of it could not end it
-        _end_server(directory)
-        remove(directory)
+    except BaseException:  # an interruption, a full disk: who was not told of it could not end it
+        with suppress(Failure):
+            _end_server(directory)
+        discard_shadow(shadow)
         raise
 
 
 def _tell(directory: Path) -> None:
     before = os.environ.get("LD_PRELOAD")
     preload = f"{_preload(directory)}{':' + before if before else ''}"
-    click.echo(f"export {_VARIABLE}={shlex.quote(str(directory / 'run'))}")
-    click.echo(f"export LD_PRELOAD={shlex.quote(preload)}")
+    lines = [
+        f"export {_VARIABLE}={shlex.quote(str(directory / 'run'))}",
+        f"export LD_PRELOAD={shlex.quote(preload)}",
+    ]
+    click.echo("\n".join(lines))
 
 
 def _preload(directory: Path) -> Path:
@@ -120,8 +120,8 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> 
             server = MountServer(commands, listener, shadow=shadow)
         except ServerFailed as error:
             raise Failure(str(error)) from error
-    server.leave()
     try:
+        server.leave()
         (directory / _SERVER).write_text(f"{server.pid}\n")
         (directory / _SERVER).chmod(0o600)
         text = f"server={high_fd(())}\nshadow={shadow}\n{limit}"

@@ -219,6 +219,8 @@ static int begin(struct df_control *c)
     return options->control < 0 || df_control_add(c, options->control, 0, geteuid()) ? 0 : -ENOMEM;
 }
 
+/* Whoever has gone before it could be told knows of no server, and nobody would end one that
+ * stays. */
 static void tell_ready(struct df_control *c)
 {
     struct df_join_message body = {
@@ -230,8 +232,9 @@ static void tell_ready(struct df_control *c)
     if (kept) /* that one outlives this process */
         body.size = (uint64_t)getppid();
     memcpy(body.build, df_build, DF_BUILD_SIZE);
-    if (c->server->options->control >= 0)
-        send(c->server->options->control, &body, sizeof(body), MSG_NOSIGNAL);
+    if (c->server->options->control >= 0 &&
+        send(c->server->options->control, &body, sizeof(body), MSG_NOSIGNAL) < 0)
+        c->over = true;
 }
 
 /* The sockets that are left close with the process. */

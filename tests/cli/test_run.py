@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import resource
+import select
 import shlex
 import shutil
 import signal
@@ -19,6 +20,7 @@ from click.testing import CliRunner
 
 from directfuse import _paths
 from directfuse._cli.env import env
+from directfuse._mount_server import MountServer
 
 from .conftest import COMMAND, said_clearly
 from .filters import forbidden
@@ -389,8 +391,46 @@ def test_an_environment_that_nobody_was_told_of_is_ended(tmp_path):
             timeout=50,
         )
     assert done.returncode == 125 and said_clearly(done)
+    await_end_of(str(image))
+
+
+def test_an_environment_that_is_interrupted_is_ended(monkeypatch, tmp_path):
+    """Between the mount and the words that tell of it."""
+    directories = []
+
+    def interrupted(directory):
+        directories.append(directory)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("directfuse._cli.env._preload", interrupted)
+    (image := tmp_path / "served").mkdir()
+    done = CliRunner().invoke(env, ["-m", f"passthrough {image} {tmp_path}/mnt"])
+    assert done.exit_code == 1 and directories and not directories[0].exists()
+    await_end_of(str(image))
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_server_whose_start_is_interrupted_is_ended(monkeypatch, tmp_path, ready):
+    """Also one that has said that it is ready, when nobody has heard it yet."""
+    heard = MountServer._await
+
+    def interrupted(server):
+        monkeypatch.setattr(MountServer, "_await", heard)
+        if ready:
+            assert select.select([server.socket], [], [], 20)[0]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MountServer, "_await", interrupted)
+    (image := tmp_path / "served").mkdir()
+    done = CliRunner().invoke(env, ["-m", f"passthrough {image} {tmp_path}/mnt"])
+    assert done.exit_code == 1
+    await_end_of(str(image))
+
+
+def await_end_of(word):
+    """Of the processes that have it in a word of their command lines."""
     deadline = time.monotonic() + 20
-    while servers := processes_with(str(image)):
+    while servers := processes_with(word):
         assert time.monotonic() < deadline, servers
         time.sleep(0.01)
 
