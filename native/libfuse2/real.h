@@ -124,7 +124,6 @@ REAL(stop_cleanup_thread);
 #define fuse_buf_copy                    df3_buf_copy
 #define fuse_buf_size                    df3_buf_size
 #define fuse_clean_cache                 df3_clean_cache
-#define fuse_cmdline_help                df3_cmdline_help
 #define fuse_daemonize                   df3_daemonize
 #define fuse_destroy                     df3_destroy
 #define fuse_fs_access                   df3_fs_access
@@ -179,7 +178,6 @@ REAL(stop_cleanup_thread);
 #define fuse_lowlevel_notify_poll        df3_lowlevel_notify_poll
 #define fuse_lowlevel_notify_retrieve    df3_lowlevel_notify_retrieve
 #define fuse_lowlevel_notify_store       df3_lowlevel_notify_store
-#define fuse_lowlevel_version            df3_lowlevel_version
 #define fuse_mount                       df3_mount
 #define fuse_notify_poll                 df3_notify_poll
 #define fuse_opt_add_arg                 df3_opt_add_arg
@@ -236,7 +234,6 @@ extern __typeof__(cuse_lowlevel_teardown) df3_cuse_lowlevel_teardown;
 /* These have several versions in libdf3.so.3: the newest. */
 extern struct fuse *df3_new(struct fuse_args *args, const struct fuse_operations *op,
                             size_t op_size, void *user_data);
-extern int df3_parse_cmdline(struct fuse_args *args, struct fuse_cmdline_opts *opts);
 extern int df3_session_loop_mt(struct fuse_session *se, struct fuse_loop_config *config);
 
 #endif
