@@ -276,8 +276,8 @@ static const char *why_refused(int error)
     case -EACCES:
         return "the mount server is another user's";
     case -ENOTCONN:
-        return "the mount server does not answer: it has ended, or is of an older build of "
-               "directfuse";
+        return "the mount server does not answer: it has ended, is of an older build of "
+               "directfuse, or may have no more files open (`ulimit -n`)";
     case -EAGAIN:
         return "the mount server has no room for another client";
     default: /* of this process: it may have no more descriptors, or no memory */
