@@ -192,8 +192,9 @@ class MountServer:
         )
 
     def _await(self) -> None:
-        room = READY.size + _WORDS
-        message, ancillary, *_ = self.socket.recvmsg(room, socket.CMSG_SPACE(_UCRED.size))
+        """What it says stays there until we know who it is: whoever is interrupted looks again."""
+        room, beside = READY.size + _WORDS, socket.CMSG_SPACE(_UCRED.size)
+        message, ancillary, *_ = self.socket.recvmsg(room, beside, socket.MSG_PEEK)
         if len(message) < READY.size:
             words = ["the mount server ended and said nothing", limit_remedy(errno.EFBIG)]
             raise ServerFailed(" ".join(filter(None, words)))  # SIGXFSZ, perhaps
@@ -205,6 +206,7 @@ class MountServer:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
                 self.pid = keeper or _UCRED.unpack(data)[0]
                 self._process = asked(os.pidfd_open, self.pid)
+        self.socket.recv(1)
 
     def leave(self) -> None:
         """No program is started from here any more: the server ends with the last that runs."""
