@@ -5,6 +5,7 @@
 #include "intercept/gs.h"
 #include "intercept/offsets.h"
 #include "intercept/signal_private.h"
+#include "intercept/trampoline.h"
 
 #define SYSCALL_SIZE 2     /* bytes of the instruction, which stays where it is: rewrite.c */
 #define FLAGS        0x8d5 /* of %eflags: those that entry.S keeps */
@@ -94,13 +95,18 @@ void dfi_signal_resume(struct sigcontext *at)
  * A thread that is in a call, but no more in the core: a handler of the program is shown, and goes
  * back to, the program's own instruction and stack, as without us. Who unwinds from there
  * (pthread_cancel, exceptions, profilers) finds the functions, and who asks whether a call was made
- * (musl, valgrind) the place where it looks.
+ * (musl, glibc from 2.41 on, valgrind) the place where it looks.
  */
 void dfi_signal_show(struct sigcontext *at)
 {
+    uintptr_t origin = dfi_trampoline_origin(at->rip);
     if (dfi_gs_used && show_gs(at))
         return;
-    if (dfi_between(at->rip, dfi_pass_end, dfi_pass_out))
+    if (origin != 0)
+        at->rip = origin;
+    else if (at->rip == (uintptr_t)dfi_entry)
+        at->rip = at->rcx - SYSCALL_SIZE;
+    else if (dfi_between(at->rip, dfi_pass_end, dfi_pass_out))
         leave_pass(at);
     else if (dfi_between(at->rip, dfi_let_in, dfi_let_out))
         leave_deferred(at);

@@ -11,7 +11,8 @@
  *
  * x86 cannot be decoded backwards. Two kinds of evidence for where an instruction begins are taken:
  * "mov $n, %eax" with the very n that %rax had in the trap, from which known instructions lead
- * exactly to the syscall; and the sequences that glibc's read(3) is made of.
+ * exactly to the syscall; and the sequences that glibc's read(3), and what can be cancelled, are
+ * made of.
  */
 #include "intercept/site.h"
 
@@ -159,7 +160,7 @@ static size_t find_number(const unsigned char *site, size_t readable, unsigned l
 {
     if (rax >= CALLS_MAX)
         return 0;
-    for (size_t back = DFI_JUMP_SIZE; back <= 24 && back <= readable; back++) {
+    for (size_t back = DFI_JUMP_SIZE; back <= DFI_MOVED_MAX && back <= readable; back++) {
         const unsigned char *at = site - back;
         if (at[0] != 0xb8 || little(at + 1) != rax || is_tail(at, readable - back))
             continue;
@@ -219,6 +220,29 @@ static bool is_threaded_read(const unsigned char *site, size_t readable)
 static bool is_syscall_function(const unsigned char *site, size_t readable)
 {
     static const unsigned char code[] = {0x4c, 0x8b, 0x4c, 0x24, 0x08};
+    return readable >= sizeof code && memcmp(site - sizeof code, code, sizeof code) == 0;
+}
+
+/* mov n(%rsp), %rax: the number is an argument, in the calls of glibc (from 2.41 on) that can be
+ * cancelled, if there is one thread. Before it lies padding, or mov %rcx, %r10. */
+static bool is_number_of_stack(const unsigned char *site, size_t readable)
+{
+    static const unsigned char code[] = {0x48, 0x8b, 0x44, 0x24};
+    static const unsigned char padding[] = {0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
+    static const unsigned char fourth[] = {0x49, 0x89, 0xca};
+    const unsigned char *at = site - sizeof code - 1;
+    return readable >= sizeof code + 1 + sizeof padding && memcmp(at, code, sizeof code) == 0 &&
+           (memcmp(at - sizeof padding, padding, sizeof padding) == 0 ||
+            memcmp(at - sizeof fourth, fourth, sizeof fourth) == 0);
+}
+
+/* mov 8(%rsp), %r8; mov 16(%rsp), %r9; mov %r11, 8(%rsp): the same with threads, in glibc and in
+ * musl. The second of them becomes the jump, for it lies in a word where the function is aligned.
+ */
+static bool is_cancellable(const unsigned char *site, size_t readable)
+{
+    static const unsigned char code[] = {0x4c, 0x8b, 0x44, 0x24, 0x08, 0x4c, 0x8b, 0x4c,
+                                         0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08};
     return readable >= sizeof code && memcmp(site - sizeof code, code, sizeof code) == 0;
 }
 
@@ -286,7 +310,9 @@ static size_t find_move(const unsigned char *site, size_t readable, unsigned lon
     }
     if (is_threaded_read(site, readable))
         return 14;
-    return is_syscall_function(site, readable) ? 5 : 0;
+    if (is_cancellable(site, readable))
+        return 10;
+    return is_syscall_function(site, readable) || is_number_of_stack(site, readable) ? 5 : 0;
 }
 
 void dfi_site_plan(const unsigned char *site, size_t readable, unsigned long rax,

@@ -9,7 +9,7 @@
 
 #define DFI_JUMP_SIZE  5  /* jmp rel32 */
 #define DFI_BEFORE_MAX 40 /* bytes before a syscall that are looked at */
-#define DFI_MOVED_MAX  64 /* bytes that the moved instructions become at most */
+#define DFI_MOVED_MAX  24 /* bytes that the moved instructions become at most */
 
 /* How a site is rewritten: the instruction at `size` bytes before the syscall becomes the jump, or
  * with a hole (below) a short jump there. */

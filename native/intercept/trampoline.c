@@ -2,7 +2,8 @@
  * trampoline.c - memory near call sites for what is executed in place of them.
  *
  * A trampoline runs the instructions that were moved (site.c), puts the address behind the syscall
- * into %rcx and jumps to dfi_entry.
+ * into %rcx and jumps to dfi_entry. Beside it stands where it is from, for handlers of signals,
+ * which hold no lock: arenas are only added, and what is in them stays.
  */
 #include "intercept/trampoline.h"
 
@@ -14,13 +15,20 @@
 #define ARENA_SIZE      (64 * 1024ul)
 #define ARENAS          64
 #define NEAR            0x7f000000l /* what a 32-bit displacement reaches, with a margin */
-#define TRAMPOLINE_MAX  96
 
 #define PROT_RX         5
 #define PROT_RWX        7
 
 #define MAP_ANYWHERE    0x22     /* PRIVATE | ANONYMOUS */
 #define MAP_TRAMPOLINES 0x100022 /* PRIVATE | ANONYMOUS | FIXED_NOREPLACE */
+
+struct trampoline {
+    unsigned char code[48];
+    uintptr_t site;
+    unsigned char size, first, moved_size; /* of its plan */
+};
+_Static_assert(sizeof(struct trampoline) == 64,
+               "a line of a cache, and found by any address in it");
 
 struct dfi_arena {
     uintptr_t start;
@@ -113,14 +121,16 @@ static struct dfi_arena *open_new(uintptr_t site)
     }
     if (found == 0)
         return NULL;
-    arenas[arenas_used] = (struct dfi_arena){.start = found};
-    return &arenas[arenas_used++];
+    struct dfi_arena *arena = &arenas[arenas_used];
+    *arena = (struct dfi_arena){.start = found};
+    __atomic_store_n(&arenas_used, arenas_used + 1, __ATOMIC_RELEASE);
+    return arena;
 }
 
 struct dfi_arena *dfi_arena_open(uintptr_t site)
 {
     for (unsigned i = 0; i < arenas_used; i++) {
-        if (is_near(arenas[i].start, site) && arenas[i].used + TRAMPOLINE_MAX <= ARENA_SIZE)
+        if (is_near(arenas[i].start, site) && arenas[i].used < ARENA_SIZE)
             return dfi_code_open(arenas[i].start, ARENA_SIZE) ? &arenas[i] : NULL; /* one piece */
     }
     return open_new(site);
@@ -133,9 +143,12 @@ void dfi_arena_close(const struct dfi_arena *arena)
 
 /* ---- trampolines ---- */
 
-/* Writes a trampoline that will stand at `at`; its size. */
-static size_t make_trampoline(unsigned char *code, uintptr_t at, const struct dfi_plan *plan,
-                              uintptr_t behind)
+/* The longest is behind "mov $n, %eax" and what follows that, far from the entry. */
+_Static_assert(DFI_MOVED_MAX + 7 + 14 <= sizeof((struct trampoline){0}.code), "its code");
+
+/* The code of a trampoline that will stand at `at`. */
+static void put_code(unsigned char *code, uintptr_t at, const struct dfi_plan *plan,
+                     uintptr_t behind)
 {
     static const unsigned char load[] = {0x48, 0x8d, 0x0d}, /* lea n(%rip), %rcx */
         jump[] = {0xff, 0x25, 0, 0, 0, 0};                  /* jmp *0(%rip) */
@@ -154,11 +167,10 @@ static size_t make_trampoline(unsigned char *code, uintptr_t at, const struct df
         code[size] = 0xe9;
         size += DFI_JUMP_SIZE;
         dfi_put_displacement(code + size, at + size, entry);
-        return size;
+        return;
     }
     memcpy(code + size, jump, sizeof jump);
     memcpy(code + size + sizeof jump, &entry, sizeof entry);
-    return size + sizeof jump + sizeof entry;
 }
 
 /* An arena is opened for a whole mapping, of which a site may lie far behind the start. */
@@ -170,12 +182,37 @@ static bool is_reachable(const struct dfi_plan *plan, uintptr_t at, uintptr_t si
 
 uintptr_t dfi_trampoline_put(struct dfi_arena *arena, const struct dfi_plan *plan, uintptr_t site)
 {
-    unsigned char code[TRAMPOLINE_MAX];
+    struct trampoline made = {.site = site,
+                              .size = (unsigned char)plan->size,
+                              .first = (unsigned char)plan->first,
+                              .moved_size = (unsigned char)plan->moved_size};
     uintptr_t at = arena->start + arena->used;
-    if (arena->used + TRAMPOLINE_MAX > ARENA_SIZE || !is_reachable(plan, at, site))
+    if (arena->used == ARENA_SIZE || !is_reachable(plan, at, site))
         return 0;
-    size_t size = make_trampoline(code, at, plan, site + 2);
-    memcpy((void *)at, code, size);
-    arena->used += (size + 15) & -16ul;
+    put_code(made.code, at, plan, site + 2);
+    memcpy((void *)at, &made, sizeof made);
+    arena->used += sizeof made;
     return at;
+}
+
+static bool is_in_arena(uintptr_t ip)
+{
+    unsigned used = __atomic_load_n(&arenas_used, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < used; i++) {
+        if (ip - arenas[i].start < ARENA_SIZE)
+            return true;
+    }
+    return false;
+}
+
+/* One of the moved may have become longer (a branch): what is behind it is counted from the end. */
+uintptr_t dfi_trampoline_origin(uintptr_t ip)
+{
+    if (!is_in_arena(ip))
+        return 0;
+    const struct trampoline *t = (const struct trampoline *)(ip & -sizeof *t);
+    size_t at = ip - (uintptr_t)t;
+    if (at >= t->moved_size)
+        return t->site;
+    return at <= t->first ? t->site - t->size + at : t->site - (t->moved_size - at);
 }

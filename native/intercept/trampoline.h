@@ -10,7 +10,7 @@
 
 #include "intercept/site.h"
 
-/* All of this under dfi_rewrite_lock. */
+/* All of this under dfi_rewrite_lock, but for the question of what a trampoline stands for. */
 
 struct dfi_arena;
 
@@ -20,6 +20,11 @@ void dfi_arena_close(const struct dfi_arena *arena);
 
 /* The address of a new trampoline, in an arena that is open; 0: it reaches not far enough. */
 uintptr_t dfi_trampoline_put(struct dfi_arena *arena, const struct dfi_plan *plan, uintptr_t site);
+
+/* The instruction of the program that is executed there, as the thread's registers are those that
+ * it has at that one; 0: the address is in no trampoline. For handlers of signals: it takes no lock.
+ */
+uintptr_t dfi_trampoline_origin(uintptr_t ip);
 
 /* Makes a range of code writable. Where that is refused, nothing is rewritten any more. */
 bool dfi_code_open(uintptr_t start, size_t size);

@@ -74,7 +74,12 @@ def _loader():
 
 
 def environment():
-    return os.environ | {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    """Python warns of fork() among threads from 3.12 on, with the process's number in the words."""
+    return os.environ | {
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONWARNINGS": "ignore::DeprecationWarning",
+    }
 
 
 @pytest.fixture(scope="module")

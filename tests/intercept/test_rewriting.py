@@ -47,6 +47,25 @@ def test_reads_of_a_program_with_threads_trap_no_more_than_others(plain, inside,
     assert found.events["trapped"] < 1000
 
 
+@pytest.mark.parametrize("flags", ["", "seccomp"])
+def test_a_handler_finds_the_programs_own_instructions(plain, inside, compiled, flags):
+    wanted = plain(compiled("places"))
+    assert wanted.seen() == (
+        0,
+        b"calls: signals, 0 elsewhere\ncancellable: signals, 0 elsewhere\n",
+        b"",
+    )
+    found = inside(compiled("places"), flags=flags)
+    assert found.seen() == wanted.seen()
+    assert flags or found.events["trapped"] < 1000  # the cancellable one is rewritten, too
+
+
+def test_a_thread_is_cancelled_at_any_moment(plain, inside, compiled):
+    wanted = plain(compiled("cancelled"))
+    assert wanted.seen() == (0, b"3000 of 3000\n", b"")
+    assert inside(compiled("cancelled")).seen() == wanted.seen()
+
+
 # ---- how long instructions are ------------------------------------------------------------------
 
 _SYSCALL, _SLOT = b"\x0f\x05", 48
@@ -58,7 +77,7 @@ class _Plan(ctypes.Structure):
     _fields_ = (
         ("size", ctypes.c_size_t),
         ("first", ctypes.c_size_t),
-        ("moved", ctypes.c_ubyte * 64),
+        ("moved", ctypes.c_ubyte * 24),
         ("moved_size", ctypes.c_size_t),
         ("branch", ctypes.c_long),
         ("target", ctypes.c_size_t),

@@ -19,9 +19,13 @@ libc.mremap.restype = ctypes.c_void_p
 
 
 def lines_of(path):
-    """Those of our files: bytes, rights, offset, whether device and inode are the file's, name."""
+    """Those of our files: name, offset, bytes, rights, whether device and inode are the file's.
+
+    What lies side by side is one: the kernel may have two areas, of what was written to before.
+    """
     here = os.getcwd()
     found = []
+    last = 0
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         words = line.split(None, 5)
         if len(words) < 6 or not words[5].startswith(here + "/"):
@@ -33,8 +37,17 @@ def lines_of(path):
             status = Path(name).stat()
             device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
             same = (words[3], words[4]) == (device, str(status.st_ino))
-        found.append((name[len(here) + 1 :], int(words[2], 16), end - start, words[1], same))
+        area = (name[len(here) + 1 :], int(words[2], 16), end - start, words[1], same)
+        if found and last == start and continues(area, found[-1]):
+            found[-1] = (*found[-1][:2], found[-1][2] + area[2], *area[3:])
+        else:
+            found.append(area)
+        last = end
     return sorted(found)
+
+
+def continues(area, before):
+    return area[::3] == before[::3] and area[1] == before[1] + before[2]
 
 
 def tell(what, path="/proc/self/maps", whole=True):
