@@ -27,7 +27,9 @@ def test_the_same_without_changing_code(plain, inside, name):
     found = inside("/bin/sh", "-c", SCRIPTS[name], flags="norewrite")
     assert found.seen() == wanted.seen()
     assert found.events["rewritten"] == 0
-    assert found.events["trapped"] == sum(calls for calls, _ in found.calls.values())
+    calls = sum(calls for calls, _ in found.calls.values())
+    # A handler that comes before the call goes back to the program's own instruction.
+    assert calls <= found.events["trapped"] <= calls + calls // 100
 
 
 def test_programs_give_their_counters_back(inside):

@@ -62,7 +62,7 @@ def test_a_handler_finds_the_programs_own_instructions(plain, inside, compiled, 
 
 def test_a_thread_is_cancelled_at_any_moment(plain, inside, compiled):
     wanted = plain(compiled("cancelled"))
-    assert wanted.seen() == (0, b"3000 of 3000\n", b"")
+    assert wanted.seen() == (0, b"2000 of 2000\n", b"")
     assert inside(compiled("cancelled")).seen() == wanted.seen()
 
 

@@ -1,10 +1,11 @@
 /* Threads that are cancelled at any moment of a call end, also where the call waits for ever. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS 3000
+#define ROUNDS 2000
 
 static int full[2], empty[2];
 static volatile int begun;
@@ -42,7 +43,7 @@ int main(void)
         if (pthread_create(&thread, NULL, reads, &calls) != 0)
             return 2;
         while (!begun)
-            ;
+            sched_yield();
         for (volatile int spin = 0; spin < wait; spin++)
             ;
         pthread_cancel(thread);
