@@ -22,7 +22,8 @@ void dfi_arena_close(const struct dfi_arena *arena);
 uintptr_t dfi_trampoline_put(struct dfi_arena *arena, const struct dfi_plan *plan, uintptr_t site);
 
 /* The instruction of the program that is executed there, as the thread's registers are those that
- * it has at that one; 0: the address is in no trampoline. For handlers of signals: it takes no lock.
+ * it has at that one; 0: the address is in no trampoline. For handlers of signals: it takes no
+ * lock.
  */
 uintptr_t dfi_trampoline_origin(uintptr_t ip);
 
