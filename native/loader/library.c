@@ -62,7 +62,7 @@ void df_library_unlock(void)
 static void *libraries[DF_ELF_ABI_FUSE34 + 1];
 
 /* It lies beside this library. Test programs that contain this code find it by their run path. */
-static void *load_library(const char *name)
+static void *load_library(const char *name, int flags)
 {
     char path[PATH_MAX];
     Dl_info here;
@@ -71,23 +71,22 @@ static void *load_library(const char *name)
         int dir_len = slash ? (int)(slash + 1 - here.dli_fname) : 0;
         snprintf(path, sizeof(path), "%.*s%s", dir_len, here.dli_fname, name);
         if (access(path, R_OK) == 0)
-            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
     }
-    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL | flags);
 }
 
-static bool have_library(enum df_elf_abi abi)
+static bool have_library(enum df_elf_abi abi, int flags)
 {
     if (!libraries[abi])
-        libraries[abi] = load_library(df_elf_our_library(abi));
+        libraries[abi] = load_library(df_elf_our_library(abi), flags);
     return libraries[abi] != NULL;
 }
 
-/* Objects are linked to that of FUSE 3; the others are translators above it. So that is known
- * first: a Python file system may have brought it along. */
+/* Objects are linked to that of FUSE 3; the others are translators above it. */
 int df_library_need(enum df_elf_abi abi, const char *plugin, char *message, size_t size)
 {
-    if (have_library(DF_ELF_ABI_FUSE3) && (abi == DF_ELF_ABI_NONE || have_library(abi)))
+    if (have_library(DF_ELF_ABI_FUSE3, 0) && (abi == DF_ELF_ABI_NONE || have_library(abi, 0)))
         return 0;
     snprintf(message, size, "%s cannot be loaded, for our own library cannot: %s", plugin,
              dlerror());
@@ -101,14 +100,18 @@ const void *df_library_map_of(const void *address)
     return dladdr1(address, &info, &map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
+/* RTLD_NOLOAD: a Python file system may have brought along one that no program has needed yet. */
+static bool is_of(enum df_elf_abi abi, const void *address)
+{
+    return have_library(abi, RTLD_NOLOAD) &&
+           df_library_map_of(address) == df_library_map_of(dlsym(libraries[abi], "fuse_main_real"));
+}
+
 bool df_library_leads_to_us(void *scope)
 {
-    void *found = dlsym(scope, "fuse_main_real");
-    for (size_t abi = 0; found && abi < sizeof(libraries) / sizeof(libraries[0]); abi++)
-        if (libraries[abi] &&
-            df_library_map_of(found) == df_library_map_of(dlsym(libraries[abi], "fuse_main_real")))
-            return true;
-    return !found;
+    const void *found = dlsym(scope, "fuse_main_real");
+    return !found || is_of(DF_ELF_ABI_FUSE2, found) || is_of(DF_ELF_ABI_FUSE3, found) ||
+           is_of(DF_ELF_ABI_FUSE34, found);
 }
 
 /* ---- those of a guest ------------------------------------------------------------------------ */
