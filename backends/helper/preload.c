@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <paths.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -238,6 +239,16 @@ PUBLIC int umount(const char *target)
 PUBLIC int umount2(const char *target, int flags)
 {
     return unmounts_ours(target) ? 0 : NEXT(umount2)(target, flags);
+}
+
+/* Many builds of libfuse leave mounting and unmounting by root to /bin/mount and /bin/umount, which
+ * know nothing of us, unless the table of mounts that these keep lies where nobody can write. */
+PUBLIC int access(const char *path, int mode)
+{
+    if (mode != W_OK || strcmp(path, _PATH_MOUNTED) != 0 || !getenv(CONTROL_VARIABLE))
+        return faccessat(AT_FDCWD, path, mode, 0);
+    errno = EROFS;
+    return -1;
 }
 
 /* ---- replies that are too long ------------------------------------------------------------- */
