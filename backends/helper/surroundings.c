@@ -220,10 +220,19 @@ int surroundings_word_for(int argc, char *const argv[], const char *path)
     return 0;
 }
 
+/* Some programs show their mountpoint's mode as that of their root. Whatever it is, the program has
+ * to get in. */
+static mode_t mode_of(const char *mountpoint)
+{
+    struct stat st;
+
+    return 0700 | (stat(mountpoint, &st) == 0 && S_ISDIR(st.st_mode) ? st.st_mode & 07777 : 0);
+}
+
 char *surroundings_show(const char *directory, char *word, char *shown, size_t size, char **named)
 {
     snprintf(shown, size, "%s/" DIRECTORY_MNT, directory);
-    if (mkdir(shown, 0700) < 0 || chmod(shown, 0700) < 0) /* whatever the umask */
+    if (mkdir(shown, 0700) < 0 || chmod(shown, mode_of(word)) < 0) /* whatever the umask */
         return word; /* it will say itself that it has no mountpoint */
     *named = absolute(word);
     return shown;

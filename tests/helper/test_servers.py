@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from building import build, fuse
 
 import directfuse
 from directfuse import _paths
@@ -321,3 +322,38 @@ def test_programs_see_what_no_process_could_load(source, home):
     done = subprocess.run([*words, "cat", f"{home}/m/text"], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("hello\n", "")
     assert not os.path.exists(f"{home}/m")
+
+
+SHOWS_ITS_MOUNTPOINT = """
+#define FUSE_USE_VERSION 31
+#include <errno.h>
+#include <fuse.h>
+#include <sys/stat.h>
+
+static struct stat root;
+
+static int get_attributes(const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+    (void)fi;
+    *st = root;
+    return path[1] ? -ENOENT : 0;
+}
+
+int main(int argc, char *argv[])
+{
+    static const struct fuse_operations operations = {.getattr = get_attributes};
+    return stat(argv[argc - 1], &root) ? 1 : fuse_main(argc, argv, &operations, NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("mode", [0o711, 0o1777])
+def test_a_server_finds_the_mode_of_its_mountpoint(mode, tmp_path):
+    """As archivemount 1b does, whose root has it."""
+    (tmp_path / "server.c").write_text(SHOWS_ITS_MOUNTPOINT)
+    program = build(tmp_path / "server.c", tmp_path / "server", *fuse())
+    point = tmp_path / "m"
+    point.mkdir()
+    point.chmod(mode)
+    with directfuse.mount([program, str(point)], placement="helper"):
+        assert oct(directfuse.stat(point).st_mode) == oct(0o40000 | mode)
