@@ -1,7 +1,7 @@
 /*
  * interrupted.c - a high-level file system whose first read of /file lasts until fuse_interrupted()
  * says that its caller does not wait for it any more; it is EINTR then. Each later one tells what
- * became of the first.
+ * became of the first. Its first word "intr" asks for interrupts (struct fuse_config).
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -15,6 +15,15 @@ enum { PATIENCE = 20000 }; /* looks, a millisecond apart */
 
 static _Atomic int begun;
 static const char *_Atomic became = "asks\n";
+
+static int asks;
+
+static void *begin(struct fuse_conn_info *conn, struct fuse_config *config)
+{
+    (void)conn;
+    config->intr = asks;
+    return NULL;
+}
 
 static int get_attributes(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
@@ -56,9 +65,11 @@ static int read_file(const char *path, char *buffer, size_t size, off_t offset,
 }
 
 static const struct fuse_operations operations = {
-    .getattr = get_attributes, .open = open_file, .read = read_file};
+    .init = begin, .getattr = get_attributes, .open = open_file, .read = read_file};
 
 int main(int argc, char *argv[])
 {
-    return fuse_main(argc, argv, &operations, NULL);
+    asks = argc > 1 && strcmp(argv[1], "intr") == 0;
+    argv[asks] = argv[0];
+    return fuse_main(argc - asks, argv + asks, &operations, NULL);
 }
