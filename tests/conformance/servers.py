@@ -32,6 +32,9 @@ def _read_on(stream):
 def sshd(directory):
     """An SSH server with keys of its own in `directory`; yields the words with which sshfs reaches
     it: options, and "user@host:"."""
+    for program in ("sshd", "ssh-keygen"):
+        if shutil.which(program) is None:
+            raise Unavailable(f"{program} is not installed (apt-get install openssh-server)")
     for name in ("host", "user"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", directory / name]
         subprocess.run(command, check=True)
