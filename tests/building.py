@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from directfuse import _paths
+
 
 def fuse(package="fuse3", *, linked=True):
     """The compiler's options for a program of libfuse: for build(). Skips without the headers."""
@@ -15,6 +17,12 @@ def fuse(package="fuse3", *, linked=True):
     except (OSError, subprocess.CalledProcessError):
         pytest.skip(f"{package}'s headers are not installed (apt install lib{package}-dev)")
     return done.stdout.split()
+
+
+def plugin():
+    """The same for a shared object that is linked to our library: to the one of the headers."""
+    file = _paths.pkgconfig_dir() / "directfuse-plugin.pc"
+    return ["-shared", "-fPIC", *fuse(os.fspath(file))]
 
 
 def build(source, target, *options):

@@ -309,6 +309,12 @@ static void test_modules_want_their_options(void **state)
 }
 #endif
 
+#if defined(OURS) && FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+enum { THEIR_VERSION = FUSE_MAKE_VERSION(3, 18) }; /* of libdf4.so.4, by whatever headers */
+#else
+enum { THEIR_VERSION = FUSE_VERSION };
+#endif
+
 static void test_loop_configuration(void **state)
 {
     (void)state;
@@ -318,7 +324,7 @@ static void test_loop_configuration(void **state)
     fuse_loop_cfg_set_idle_threads(config, 2);
     fuse_loop_cfg_set_max_threads(config, 3);
     fuse_loop_cfg_destroy(config);
-    assert_int_equal(fuse_version(), FUSE_VERSION);
+    assert_int_equal(fuse_version(), THEIR_VERSION);
     assert_int_equal(strncmp(fuse_pkgversion(), "3.", 2), 0);
 }
 

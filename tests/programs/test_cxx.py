@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from building import fuse
 
 import directfuse
 
@@ -55,7 +56,7 @@ def program_of(tmp_path):
         shared = ["g++", "-shared", "-fPIC", f"-Wl,-soname,{library}", "-o", library]
         subprocess.run([*shared, tmp_path / "word.cpp"], check=True)
         linked = ["g++", "-fPIE", "-pie", "-o", program]
-        subprocess.run([*linked, tmp_path / "program.cpp", library, "-l:libfuse3.so.3"], check=True)
+        subprocess.run([*linked, tmp_path / "program.cpp", library, *fuse()], check=True)
         relocations = subprocess.run(["readelf", "-rW", program], capture_output=True, text=True)
         assert ("COPY" in relocations.stdout) == shares, "the compiler has found another way"
         return str(program)

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from building import build, fuse
+from building import build, fuse, plugin
 
 import directfuse
-from directfuse import _paths
 
 SOURCE = Path(__file__).parents[2] / "examples/hello.c"
 
@@ -44,9 +43,7 @@ def test_a_program_is_in_a_process_of_its_own(tmp_path, point, placement):
 
 
 def test_a_library_is_for_a_process_that_begins_with_it(tmp_path, point):
-    ours = _paths.plugin_library()
-    linked = [*fuse(linked=False), "-shared", "-fPIC", ours, f"-Wl,-rpath,{ours.parent}"]
-    path = sanitized(tmp_path / "it.so", *linked)
+    path = sanitized(tmp_path / "it.so", *plugin())
     with pytest.raises(directfuse.MountError) as caught:
         directfuse.mount([path, point])
     preload = re.search(r"LD_PRELOAD=(libasan\.so\.\d+)", str(caught.value))[1]

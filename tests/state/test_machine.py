@@ -4,7 +4,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from building import build, fuse
+from building import build, plugin
 from conformance.backends import BACKENDS, Backend
 from conformance.mounts import user_xattrs
 from conformance.routes import WHERE, Unavailable, open_route, where_id
@@ -60,14 +60,11 @@ def test_random_calls_end_as_on_linux(where):
 @pytest.fixture(scope="module")
 def careful(tmp_path_factory):
     """passthrough without what it states of itself (docs/decisions/014): each name is looked up."""
-    from directfuse import _paths
-
-    library = _paths.plugin_library()
     sources = sorted(Path(__file__).parents[2].glob("backends/passthrough/*.c"))
     path = tmp_path_factory.mktemp("careful") / "careful.so"
     stated = ["posix_names=a", "getattr_at=b", "posix_copies=c"]
-    flags = ["-shared", "-fPIC", "-D_GNU_SOURCE", *(f"-Ddirectfuse_{word}" for word in stated)]
-    path = build(sources[0], path, *sources[1:], *flags, *fuse(linked=False), library)
+    flags = ["-D_GNU_SOURCE", *(f"-Ddirectfuse_{word}" for word in stated)]
+    path = build(sources[0], path, *sources[1:], *flags, *plugin())
     return Backend(path, source=True, keeps_names=True)
 
 
