@@ -137,7 +137,8 @@ def test_an_ext4_image_is_written(tmp_path):
 
 
 def test_a_forked_child(shown):
-    """It has its own copy. What a program's own threads would do nobody does: it is told so."""
+    """It has its own copy. What a program's own threads, or a process of its own, would do nobody
+    does: it is told so."""
     mount, point = shown
     child = os.fork()
     if child == 0:
@@ -149,7 +150,8 @@ def test_a_forked_child(shown):
             os._exit(error.errno)
         finally:
             os._exit(255)
-    wanted = errno.ENOTCONN if mount.command[0] in ("sshfs", "unionfs") else 0
+    alone = mount.command[0] not in ("sshfs", "unionfs") and mount.placement == "inline"
+    wanted = 0 if alone else errno.ENOTCONN
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == wanted
     with directfuse.open(f"{point}/text") as file:
         assert file.read() == "hello\n"
@@ -390,5 +392,7 @@ def test_a_process_that_just_ends_loses_nothing(program, door, request, source, 
         text=True,
         timeout=60,
     )
+    if door == "c" and "thread-local storage of an executable" in done.stderr:
+        pytest.skip(f"this {program} cannot be loaded, and df_mount() starts no helper by itself")
     assert done.returncode == 0, done.stderr
     assert subprocess.run(show, check=True, capture_output=True).stdout == b"new content"
