@@ -6,6 +6,7 @@
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fuse.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,5 +72,7 @@ int main(int argc, char *argv[])
 {
     asks = argc > 1 && strcmp(argv[1], "intr") == 0;
     argv[asks] = argv[0];
+    if (asks)
+        signal(SIGUSR1, SIG_IGN); /* libfuse 3.14 sends it without a handler of its own */
     return fuse_main(argc - asks, argv + asks, &operations, NULL);
 }
