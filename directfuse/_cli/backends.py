@@ -15,6 +15,7 @@ __all__ = ["backends", "fuse_api"]
 
 _LIBRARIES = {
     "libdf3.so.3": "libfuse 3",
+    "libdf4.so.4": "libfuse 3",
     "libfuse3.so.3": "libfuse 3",
     "libfuse3.so.4": "libfuse 3",
     "libfuse.so.2": "libfuse 2",
