@@ -156,7 +156,7 @@ static PyObject *run(PyObject *self, PyObject *list)
     if (df_path_has(session, "destroy"))
         table.destroy = op_destroy;
     PyThreadState *state = df_thread_rest();
-    int status = fuse_main_real(words.count, words.list, &table, sizeof(table), session);
+    int status = fuse_main(words.count, words.list, &table, session);
     df_thread_resume(state);
     df_words_free(&words);
     return PyLong_FromLong(status);
