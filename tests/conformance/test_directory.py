@@ -159,7 +159,8 @@ def test_listing_of_a_path_descriptor_is_ebadf(fs):
     fd = fs.open(fs.root, os.O_PATH)
     with fails(errno.EBADF, fd):
         fs.os.listdir(fd)
-    with fs.os.scandir(fd) as entries, fails(errno.EBADF, fd):  # it opens: fdopendir(3) asks fstat
+    # With glibc 2.36 it opens, for fdopendir(3) asks fstat; with that of 2.41 it does not.
+    with fails(errno.EBADF, fd), fs.os.scandir(fd) as entries:
         next(entries)
 
 
