@@ -278,12 +278,23 @@ def utime(
     pair = _timespecs(times, ns)
     if isinstance(path, int):
         if is_ours(path) and dir_fd is None and follow_symlinks:
-            checked(until_done(lambda: lib.df_call_futimens(path, pair)))  # os names it not, either
+            result = until_done(lambda: lib.df_call_futimens(path, pair))
+            checked(result, *(_names_of_utime(path) if result < 0 else ()))
         else:
             real(path)
         return
     flags = _no_follow(follow_symlinks)
     by_path(lambda text: (lib.df_call_utimensat, at(dir_fd), text, pair, flags), real, path)
+
+
+def _names_of_utime(descriptor: int) -> tuple[object, ...]:
+    """Whether os.utime names a descriptor in its errors differs with Python. So it is asked: a
+    descriptor of ours is one that it finds not open."""
+    try:
+        os.utime(descriptor)
+    except OSError as error:
+        return () if error.filename is None else (error.filename,)
+    return ()
 
 
 # ---- size ----------------------------------------------------------------------------------------
