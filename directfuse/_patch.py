@@ -113,6 +113,16 @@ _LATER = {
 #: Public names of os that mean something else here.
 _NOT_OF_OS = {"DirEntry", "lockf", "open", "path"}
 
+
+def _of_os() -> list[str]:
+    """Names of the package that are functions of os, and its own. What os builds on those in Python
+    (walk, makedirs ...) stays: it finds ours, and the library knows more of it than others may
+    (pathlib walks with an argument that os keeps for it)."""
+    shared = set(directfuse.__all__) & set(_real.os.__all__) - _NOT_OF_OS
+    built = {name for name in shared if inspect.isfunction(getattr(_real.os, name))}
+    return sorted(shared - built)
+
+
 #: Calls after which the identity of the process has to be read again.
 _IDENTITY = [
     "initgroups",
@@ -143,8 +153,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (os, "set_blocking", _set_blocking),
         (os, "sendfile", _sendfile),
     ]
-    shared = set(directfuse.__all__) & set(_real.os.__all__) - _NOT_OF_OS
-    rows += [(os, name, getattr(directfuse, name)) for name in sorted(shared)]
+    rows += [(os, name, getattr(directfuse, name)) for name in _of_os()]
     rows += [(fcntl, name, getattr(directfuse, name)) for name in _FCNTL]
     rows += [(os, name, _then_refresh(getattr(_real.os, name))) for name in _IDENTITY]
     return rows

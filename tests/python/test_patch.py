@@ -175,6 +175,39 @@ def test_pathlib(top):
     assert not any(here.iterdir())
 
 
+@pytest.mark.skipif(not hasattr(pathlib.Path, "walk"), reason="Path.walk: Python 3.12")
+@pytest.mark.parametrize("downwards", [True, False])
+def test_pathlib_walks_without_following_symlinks(top, downwards):
+    here = pathlib.Path(top)
+    (here / "d").mkdir()
+    (here / "d" / "up").symlink_to(here)
+    found = [*here.walk(top_down=downwards)]
+    assert sorted(found) == [(here, ["d"], []), (here / "d", [], ["up"])]
+    assert sorted(os.walk(top, topdown=downwards)) == [(top, ["d"], []), (f"{top}/d", ["up"], [])]
+
+
+@pytest.mark.skipif(not hasattr(pathlib.Path, "copy"), reason="Path.copy: Python 3.14")
+def test_pathlib_copies_and_moves(top, tmp_path):
+    here = pathlib.Path(top)
+    (tmp_path / "tree" / "below").mkdir(parents=True)
+    (tmp_path / "tree" / "below" / "x").write_bytes(b"x" * 100_000)
+    (tmp_path / "tree" / "link").symlink_to("below")
+    (tmp_path / "out").mkdir()
+    os.utime(tmp_path / "tree" / "below" / "x", ns=(1, 2))
+    (tmp_path / "tree").copy(here / "tree", follow_symlinks=False, preserve_metadata=True)
+    assert (here / "tree" / "below" / "x").stat().st_mtime_ns == 2
+    assert (here / "tree" / "link").readlink() == pathlib.Path("below")
+    assert (here / "tree").info.is_dir() and (here / "tree" / "link").info.is_symlink()
+    assert [one.info.is_dir() for one in (here / "tree" / "below").iterdir()] == [False]
+    (here / "tree" / "below").copy_into(tmp_path)
+    (here / "tree" / "below" / "x").copy(here / "y")
+    (here / "tree").move(here / "moved")
+    (here / "moved" / "below").move_into(tmp_path / "out")
+    assert (here / "y").read_bytes() == (tmp_path / "below" / "x").read_bytes() == b"x" * 100_000
+    assert (tmp_path / "out" / "below" / "x").exists()
+    assert sorted(one.name for one in here.rglob("*")) == ["link", "moved", "y"]
+
+
 def test_shutil_and_glob(top, tmp_path):
     (tmp_path / "tree" / "below").mkdir(parents=True)
     (tmp_path / "tree" / "below" / "x").write_bytes(b"x" * 100_000)
