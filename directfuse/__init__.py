@@ -78,6 +78,7 @@ from directfuse._files import (
     poll,
     posix_fadvise,
     posix_fallocate,
+    readinto,
 )
 from directfuse._identity import identity_refresh, umask
 from directfuse._memory import Mapping, borrow, mmap
@@ -137,6 +138,7 @@ __all__ = [
     "pwritev",
     "read",
     "read_many",
+    "readinto",
     "readv",
     "truncate",
     "write",

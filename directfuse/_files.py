@@ -7,13 +7,16 @@ import struct
 import time
 from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from directfuse._call import c_int, c_long, checked, descriptor_of, is_ours, until_done
-from directfuse._fast import fstat, pread, pwrite
+from directfuse._fast import fstat, pread, pwrite, readv
 from directfuse._native import FD_BASE, ffi, lib
 from directfuse._real import fcntl as _fcntl
 from directfuse._real import os
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 __all__ = [
     "copy_file_range",
@@ -30,6 +33,7 @@ __all__ = [
     "poll",
     "posix_fadvise",
     "posix_fallocate",
+    "readinto",
 ]
 
 
@@ -219,7 +223,18 @@ def _poll(array: Any, count: int, timeout: float | None) -> int:
             return result
 
 
-# ---- syncing, allocating, copying ----------------------------------------------------------------
+# ---- reading, syncing, allocating, copying -------------------------------------------------------
+
+
+def readinto(fd: int, buffer: "WriteableBuffer", /) -> int:
+    """os.readinto, of Python 3.14: reads into a writable buffer; bytes read. Source: read(2)."""
+    if not is_ours(fd) and hasattr(os, "readinto"):
+        return int(os.readinto(fd, buffer))
+    try:
+        return readv(fd, [buffer])
+    except BufferError:
+        kind = type(buffer).__name__
+        raise TypeError(f"readinto() argument 2 must be read-write, not {kind}") from None
 
 
 def fsync(fd: Any) -> None:

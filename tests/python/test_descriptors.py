@@ -93,6 +93,21 @@ def test_vectors_say_what_is_wrong_and_hold_nothing(fd):
     assert code_of(directfuse.preadv, fd, [good], -2) == errno.EINVAL
 
 
+def test_readinto(mem, opened, tmp_path):
+    """os has it from Python 3.14 on."""
+    (tmp_path / "real").write_bytes(b"abcdef")
+    directfuse.open(f"{mem}/f", "wb").write(b"abcdef")
+    for path in (str(tmp_path / "real"), f"{mem}/f"):
+        fd, buffer = opened(path, os.O_RDONLY), bytearray(4)
+        assert (directfuse.readinto(fd, buffer), buffer) == (4, b"abcd")
+        assert (directfuse.readinto(fd, memoryview(buffer)[1:]), buffer) == (2, b"aefd")
+        assert directfuse.readinto(fd, buffer) == directfuse.readinto(fd, bytearray()) == 0
+        with pytest.raises(TypeError):
+            directfuse.readinto(fd, b"read-only")
+        with pytest.raises(TypeError):
+            directfuse.readinto(fd, "text")
+
+
 @pytest.mark.parametrize(
     ("call", "args"),
     [
@@ -128,6 +143,7 @@ CLOSED = [
     ("write", (b"x",)),
     ("pwrite", (b"x", 0)),
     ("readv", ([bytearray(1)],)),
+    ("readinto", (bytearray(1),)),
     ("lseek", (0, 0)),
     ("fstat", ()),
     ("stat", ()),
