@@ -275,7 +275,11 @@ def utime(
     if odd or (has_times and has_ns):
         real(path)  # os finds the words
         return
-    pair = _timespecs(times, ns)
+    try:
+        pair = _timespecs(times, ns)
+    except TypeError:
+        real(path)  # the same: they differ with Python
+        raise
     if isinstance(path, int):
         if is_ours(path) and dir_fd is None and follow_symlinks:
             result = until_done(lambda: lib.df_call_futimens(path, pair))

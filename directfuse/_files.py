@@ -93,6 +93,7 @@ def _bytes(arg: Any) -> bytes:
         return arg.encode()
     view = memoryview(arg)
     if not view.c_contiguous:
+        _fcntl.ioctl(FD_BASE, 0, arg)  # the module finds the words: they differ with Python
         raise TypeError("a contiguous buffer is required")
     return bytes(view)
 

@@ -460,6 +460,11 @@ OF_FCNTL = {
 }
 
 
+#: What the module raises, from Python 3.14 on, of a kernel that wrote more than its buffer holds.
+#: Ours has room for it.
+SMALL_BUFFER = SystemError
+
+
 @pytest.mark.parametrize("name", OF_FCNTL)
 def test_arguments_of_fcntl_are_those_of_the_module(name, both):
     """Above all where they are addresses: no kernel is there to say EFAULT."""
@@ -468,11 +473,11 @@ def test_arguments_of_fcntl_are_those_of_the_module(name, both):
         with opened(functions, root) as fd:
             try:
                 return OF_FCNTL[name](fcntl if functions is os else functions, fd)
-            except (TypeError, OverflowError) as error:
+            except (TypeError, OverflowError, BufferError, SystemError) as error:
                 return type(error)
 
     real, ours = outcomes(both, act)
-    assert ours == real
+    assert real in (ours, SMALL_BUFFER)
 
 
 def test_ioctl_writes_no_further_than_its_buffer(both):
@@ -480,12 +485,15 @@ def test_ioctl_writes_no_further_than_its_buffer(both):
         memory = bytearray(b"\xff" * 16)
         module = fcntl if functions is os else functions
         with opened(functions, root) as fd:
-            result = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1])
-            copied = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1], False)
+            try:
+                result = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1])
+                copied = module.ioctl(fd, FIGETBSZ, memoryview(memory)[:1], False)
+            except SystemError as error:
+                return type(error)
         return result, copied, memory
 
     real, ours = outcomes(both, act)
-    assert ours == real
+    assert real in (ours, SMALL_BUFFER)
     assert ours[2][1:] == b"\xff" * 15
 
 
