@@ -31,9 +31,10 @@ static ssize_t get_size(struct df_use *use, struct df_file *file, off_t *size)
     struct stat st;
     ssize_t ret = get_stat(use, file, &st);
 
-    if (ret == 0)
-        *size = st.st_size;
-    return ret;
+    if (ret < 0)
+        return ret;
+    *size = st.st_size;
+    return 0;
 }
 
 /* ---- lseek --------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ static int change(struct df_guest *guest, const char *name, size_t length, const
     variable->length = length;
     variable->text = value ? variable->name + length + 1 : NULL;
     if (value)
-        snprintf(variable->text, size, "%s=%s", variable->name, value);
+        snprintf(variable->text, size, "%.*s=%s", (int)length, name, value);
     pthread_mutex_lock(&guest->lock);
     variable->next = guest->variables;
     guest->variables = variable;

@@ -125,8 +125,9 @@ static void complain(FILE *out, char *const *argv, const char *options, const st
 {
     const char *option = optind > before ? argv[optind - 1] : "-";
     const char *letter = strchr(options, optopt);
+    bool is_long = option[0] == '-' && option[1] == '-';
     bool only = option[0] == '-' && option[1] != '-' && option[1] && optopt == 0;
-    if (longs && (strncmp(option, "--", 2) == 0 || only))
+    if (longs && (is_long || only))
         complain_of_long(out, argv[0], option, longs);
     else if (letter && letter[1] == ':')
         fprintf(out, "%s: option requires an argument -- '%c'\n", argv[0], optopt);

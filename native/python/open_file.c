@@ -49,16 +49,15 @@ enum { /* what the letters of a mode say */
        MODE_BYTES = 1 << 4,
        MODE_TEXT = 1 << 5,
        MODE_UPDATE = 1 << 6,
-       MODE_LETTERS = 7,
 };
 
 /* The sum of MODE_*, or -1: it is no mode. */
 static int read_letters(const char *mode, Py_ssize_t size)
 {
-    static const char letters[MODE_LETTERS] = "rwxabt+";
+    static const char letters[] = "rwxabt+";
     unsigned sum = 0;
     for (Py_ssize_t i = 0; i < size; i++) {
-        const char *letter = memchr(letters, mode[i], sizeof(letters));
+        const char *letter = memchr(letters, mode[i], sizeof(letters) - 1);
         unsigned bit = letter ? 1U << (letter - letters) : 0;
         if (bit == 0 || sum & bit)
             return -1;

@@ -1,5 +1,8 @@
 /*
  * string.c - the functions of string.h(0P) that the calls of the core use, beside those of mem.c.
+ *
+ * Where C23 has a function that gives back a pointer into what it was given, its name may be a
+ * macro (glibc 2.43). The brackets around such a name keep the macro away.
  */
 #include <string.h>
 
@@ -25,7 +28,7 @@ void *mempcpy(void *restrict to, const void *restrict from, size_t size)
     return (char *)memcpy(to, from, size) + size;
 }
 
-char *strrchr(const char *text, int byte)
+char *(strrchr)(const char *text, int byte)
 {
     const char *last = NULL;
 
@@ -67,7 +70,7 @@ size_t strspn(const char *text, const char *accepted)
     return len;
 }
 
-char *strstr(const char *text, const char *wanted)
+char *(strstr)(const char *text, const char *wanted)
 {
     size_t len = strlen(wanted);
 
