@@ -57,7 +57,7 @@ static inline int start(struct df_plugin **plugin, const char *name, ...)
         assert_int_equal(started, 0);                                                              \
     } while (0)
 
-static inline void stop(struct df_plugin *plugin, int expected_status)
+static inline void stop_plugin(struct df_plugin *plugin, int expected_status)
 {
     int status = -77;
     assert_int_equal(df_plugin_stop(plugin, 0, &status), 0);

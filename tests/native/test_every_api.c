@@ -136,6 +136,7 @@ static void test_high_level(void **state)
     }
 }
 
+#ifdef WITH_FUSE2
 /* Many at a time: layers that keep nothing. */
 static void *read_tree(void *unused)
 {
@@ -149,6 +150,7 @@ static void *read_tree(void *unused)
     }
     return NULL;
 }
+#endif
 
 static void test_modules(void **state)
 {

@@ -149,7 +149,7 @@ static void test_vector_onto_itself(void **state)
 static void test_file_to_memory(void **state)
 {
     (void)state;
-    char x[8] = "........";
+    char x[] = "........";
     union vector from, to;
     int fd = file_with("0123456789");
     /* Ends with the file, though the buffer promises more. */
@@ -254,7 +254,7 @@ static void test_file_through_pipe_is_spliced(void **state)
 static void test_bad_descriptor(void **state)
 {
     (void)state;
-    char x[4] = "abcd";
+    char x[] = "abcd";
     union vector from, to;
     assert_int_equal(fuse_buf_copy(one(&to, in_memory(x, 4)), one(&from, in_file(-1, 4, 0)), 0),
                      -EBADF);

@@ -63,7 +63,7 @@ static void test_high_level_program_answers(void **state)
     assert_int_equal(st.st_size, strlen("hello path lane"));
     assert_content("/t-plugin/high/text", "hello path lane");
     assert_int_equal(df_call_fstatat(AT_FDCWD, "/t-plugin/high/none", &st, 0), -ENOENT);
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_int_equal(df_call_fstatat(AT_FDCWD, "/t-plugin/high/text", &st, 0), DF_NOT_OURS);
 }
 
@@ -77,7 +77,7 @@ static void test_low_level_program_answers(void **state)
     assert_int_equal(st.st_size, strlen("hello node lane"));
     assert_content("/t-plugin/low/text", "hello node lane");
     assert_int_equal(df_call_fstatat(AT_FDCWD, "/t-plugin/low/none", &st, 0), -ENOENT);
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_replies_from_another_thread(void **state)
@@ -87,7 +87,7 @@ static void test_replies_from_another_thread(void **state)
     assert_started(&plugin, "hello_low", "-otext=late,later", "/t-plugin/late");
     for (int i = 0; i < 50; i++)
         assert_content("/t-plugin/late/text", "late");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_single_threaded_and_own_loops(void **state)
@@ -96,13 +96,13 @@ static void test_single_threaded_and_own_loops(void **state)
     struct df_plugin *plugin;
     assert_started(&plugin, "hello_low", "-s", "-otext=serial", "/t-plugin/s");
     assert_content("/t-plugin/s/text", "serial");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_started(&plugin, "hello_low", "-otext=own,own_loop", "/t-plugin/own");
     assert_content("/t-plugin/own/text", "own");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_started(&plugin, "hello_high", "-s", "-otext=serial", "/t-plugin/hs");
     assert_content("/t-plugin/hs/text", "serial");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_two_mounts_share_no_globals(void **state)
@@ -116,9 +116,9 @@ static void test_two_mounts_share_no_globals(void **state)
     assert_content("/t-plugin/one/mounts", "1");
     assert_content("/t-plugin/two/mounts", "1");
     assert_ptr_not_equal(df_plugin_mount_of(one), df_plugin_mount_of(two));
-    stop(one, 0);
+    stop_plugin(one, 0);
     assert_content("/t-plugin/two/text", "two");
-    stop(two, 0);
+    stop_plugin(two, 0);
 }
 
 /* True if a directory has an entry of that name. */
@@ -152,7 +152,7 @@ static void test_module_subdir(void **state)
     assert_int_equal(df_call_readlinkat(AT_FDCWD, "/t-plugin/subdir/link", target, sizeof(target)),
                      4);
     assert_string_equal(target, "text");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_module_iconv_on_top_of_another(void **state)
@@ -165,7 +165,7 @@ static void test_module_iconv_on_top_of_another(void **state)
     assert_content("/t-plugin/iconv/caf\303\251", "coffee");
     assert_true(has_entry("/t-plugin/iconv", "caf\303\251"));
     assert_false(has_entry("/t-plugin/iconv", "caf\351"));
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 /* init, loop, destroy and the rest of main, all on main's own thread, in libfuse's order. */
@@ -178,7 +178,7 @@ static void test_life_of_a_program(void **state)
     snprintf(option, sizeof(option), "-owitness=%s", witness);
     assert_started(&plugin, "hello_high", option, "/t-plugin/life");
     assert_file_says(witness, "init ");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_file_says(witness, "init destroy returns ");
     unlink(witness);
     free(witness);
@@ -193,7 +193,7 @@ static void test_mountpoint_is_relative_to_the_working_directory(void **state)
     assert_started(&plugin, "hello_low", "-otext=here", "t-plugin-relative");
     snprintf(path, sizeof(path), "%s/t-plugin-relative/text", cwd);
     assert_content(path, "here");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_read_only_mount(void **state)
@@ -202,7 +202,7 @@ static void test_read_only_mount(void **state)
     struct df_plugin *plugin;
     assert_started(&plugin, "hello_high", "-oro", "/t-plugin/ro");
     assert_int_equal(df_call_mkdirat(AT_FDCWD, "/t-plugin/ro/dir", 0755), -EROFS);
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 /* ---- ends --------------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ static void test_busy_while_files_are_open(void **state)
     assert_int_equal(df_plugin_stop(plugin, 0, &status), -EBUSY);
     assert_content("/t-plugin/busy/text", "busy");
     assert_int_equal(df_call_close(fd), 0);
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_lazy_end_waits_for_the_last_file(void **state)
@@ -265,7 +265,7 @@ static void test_program_ends_itself_from_an_operation(void **state)
     assert_true(fd >= 0);
     assert_int_equal(df_call_close(fd), 0);
     df_mount_wait(id);
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_program_ends_itself_before_it_serves(void **state)
@@ -273,7 +273,7 @@ static void test_program_ends_itself_before_it_serves(void **state)
     (void)state;
     struct df_plugin *plugin;
     assert_started(&plugin, "hello_high", "-oend_at_init", "/t-plugin/early");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_mountpoint_in_use(void **state)
@@ -285,7 +285,7 @@ static void test_mountpoint_in_use(void **state)
     assert_non_null(strstr(message, "/t-plugin/twice"));
     assert_non_null(strstr(message, "unmount it first"));
     assert_content("/t-plugin/twice/text", "first");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
 }
 
 static void test_a_hundred_mounts_leave_nothing(void **state)
@@ -293,16 +293,16 @@ static void test_a_hundred_mounts_leave_nothing(void **state)
     (void)state;
     struct df_plugin *plugin;
     assert_started(&plugin, "hello_high", "-otext=warm", "/t-plugin/many");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_started(&plugin, "hello_low", "-otext=warm", "/t-plugin/many");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     int descriptors = count_entries("/proc/self/fd");
     int threads = count_entries("/proc/self/task");
     for (int i = 0; i < 100; i++) {
         assert_started(&plugin, i % 2 ? "hello_high" : "hello_low", "-otext=again",
                        "/t-plugin/many");
         assert_content("/t-plugin/many/text", "again");
-        stop(plugin, 0);
+        stop_plugin(plugin, 0);
     }
     assert_int_equal(count_entries("/proc/self/fd"), descriptors);
     assert_int_equal(count_entries("/proc/self/task"), threads);
@@ -320,7 +320,7 @@ static void test_program_leaves_a_thread_behind(void **state)
     snprintf(option, sizeof(option), "-otell=%d,text=stray", pipes[1]);
     assert_started(&plugin, "hello_low", option, "/t-plugin/stray");
     assert_content("/t-plugin/stray/text", "stray");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_int_equal(read(pipes[0], &byte, 1), 1);
     await_threads(threads);
     close(pipes[0]);
@@ -352,7 +352,7 @@ static void test_stop_in_a_forked_child(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_content("/t-plugin/fork/text", "fork");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_file_says(witness, "init destroy returns ");
     unlink(witness);
     free(witness);

@@ -40,7 +40,7 @@ static void test_keeps_no_thread(void **state)
     await_threads(threads);
     assert_int_equal(df_call_close(fd), 0);
     assert_content("/t-plugin/moves/text", "here");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     await_threads(threads);
     assert_file_says(witness, "init destroy(elsewhere) returns(elsewhere) ");
     unlink(witness);
@@ -76,9 +76,9 @@ static void test_ends_itself(void **state)
     assert_true(fd >= 0);
     assert_int_equal(df_call_close(fd), 0);
     df_mount_wait(id); /* which somebody does whom nobody asked */
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_started(&plugin, "hello_moves", "-oend_at_init", "/t-plugin/moves");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     await_threads(threads);
 }
 
@@ -87,7 +87,7 @@ static void test_may_exit(void **state)
     (void)state;
     struct df_plugin *plugin;
     assert_started(&plugin, "hello_moves", "-oexit_at_end", "/t-plugin/moves");
-    stop(plugin, 9);
+    stop_plugin(plugin, 9);
     assert_int_equal(start(&plugin, "hello_moves", "-onone_such", "/t-plugin/moves", NULL), -EIO);
     assert_non_null(strstr(message, "none_such"));
 }
@@ -103,7 +103,7 @@ static void test_leaves_the_signal_mask(void **state)
     sigaddset(&mask, SIGUSR2);
     assert_started(&plugin, "hello_moves", "/t-plugin/moves");
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     assert_int_equal(sigismember(&after, SIGUSR2), 1);
     assert_int_equal(sigismember(&after, SIGUSR1), 0);
@@ -133,7 +133,7 @@ static void test_in_a_forked_child(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_content("/t-plugin/moves/text", "fork");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     assert_file_says(witness, "init destroy(elsewhere) returns(elsewhere) ");
     unlink(witness);
     free(witness);
@@ -145,7 +145,7 @@ static int make_a_thread(void **state)
     (void)state;
     struct df_plugin *plugin;
     assert_started(&plugin, "hello_moves", "/t-plugin/moves");
-    stop(plugin, 0);
+    stop_plugin(plugin, 0);
     return 0;
 }
 
