@@ -36,7 +36,7 @@ RUN_HEAD = """\
 <!-- Made by docs/make_compat.py from native/syscalls/syscalls.def. -->
 # System calls of programs under `directfuse run`
 
-Every system call of Linux on x86-64, up to 6.18.
+Every system call of Linux on x86-64, up to 7.2.
 
 - `handled`: when it concerns a mount, it is done here, as Linux does it on a local file system;
   else it is the kernel's
