@@ -39,6 +39,8 @@ struct fill {
     struct df_dirbuf *buf;
     bool offsets;        /* mode, by the first name */
     bool given_numbers;  /* config.use_ino: the plugin's inode numbers count */
+    bool wants_numbers;  /* hl->plus_for_numbers */
+    bool unnumbered;     /* a name came without one that is wanted */
     bool learns;         /* attributes that come with a name are kept */
     int stopped;         /* the plugin was told to: a negative errno, or 1: buf is full */
     bool misnamed;       /* by a name that is none: the kernel's matter, not libfuse's */
@@ -188,6 +190,14 @@ static __attribute__((noinline)) void learn(struct fill *fill, const char *name,
                              df_frame_until(frame, hl->attr_ns));
 }
 
+/* Is this listing in vain? The numbers of "." and ".." are not worth another. */
+static bool lacks_number(struct fill *fill, const char *name, size_t len, ino_t ino)
+{
+    if (ino == DF_UNKNOWN_INO && !is_dots(name, len))
+        fill->unnumbered = true;
+    return fill->unnumbered;
+}
+
 /* fuse_fill_dir_t: 0, or 1 to make the plugin stop. Runs once for each name: what not every file
  * system needs is in functions of its own. */
 static int fill_name(void *opaque, const char *name, const struct stat *st, off_t offset,
@@ -210,6 +220,8 @@ static int fill_name(void *opaque, const char *name, const struct stat *st, off_
         fill->misnamed = true;
         return 1;
     }
+    if (fill->wants_numbers && lacks_number(fill, name, len, ino))
+        return 0;
     if (!fill->given_numbers)
         ino = ino_of(fill, name, len);
     fill->offsets = offset != 0;
@@ -239,6 +251,7 @@ static int begin(struct fill *fill, struct df_frame *frame, struct df_open_path 
     df_frame_clock(frame);
     fill->frame = frame;
     fill->given_numbers = frame->hl->config.use_ino;
+    fill->wants_numbers = frame->hl->plus_for_numbers;
     fill->learns = frame->hl->caches;
     fill->dir_ino = node->ino;
     if (!fill->given_numbers)
@@ -277,6 +290,33 @@ static int list(struct df_frame *frame, struct df_file *file, struct fill *fill,
     return result || fill->stopped >= 0 ? result : fill->stopped;
 }
 
+/* As far as the plugin has told nothing yet. */
+static void start(struct fill *fill)
+{
+    fill->stream->used = 0;
+    fill->offsets = false;
+    fill->stopped = 0;
+    fill->misnamed = false;
+    fill->unnumbered = false;
+}
+
+/* Without FUSE_READDIR_PLUS a plugin may spare itself the numbers that stat shows (bindfs 1.18).
+ * The kernel always asks with it for the first names, so it is asked so from now on. */
+static int list_with_numbers(struct df_frame *frame, struct df_file *file, struct fill *fill,
+                             off_t offset)
+{
+    const struct df_dirbuf before = *fill->buf;
+    int result = list(frame, file, fill, offset);
+
+    if (!fill->unnumbered)
+        return result;
+    frame->hl->plus = true;
+    frame->hl->plus_for_numbers = false;
+    *fill->buf = before;
+    start(fill);
+    return list(frame, file, fill, offset);
+}
+
 /* Under the stream's lock. */
 static int read_stream(struct df_frame *frame, struct df_file *file, struct df_dirstream *stream,
                        off_t offset, struct df_dirbuf *buf)
@@ -286,14 +326,11 @@ static int read_stream(struct df_frame *frame, struct df_file *file, struct df_d
     if (stream->whole && offset != 0)
         return serve_names(stream, offset, buf);
     stream->whole = false; /* from the start: names made and removed since then are seen */
-    stream->used = 0;
     fill.stream = stream;
     fill.buf = buf;
-    fill.offsets = false;
-    fill.stopped = 0;
-    fill.misnamed = false;
+    start(&fill);
     const struct df_dirbuf before = *buf;
-    int result = list(frame, file, &fill, offset);
+    int result = list_with_numbers(frame, file, &fill, offset);
     /* Libfuse answers with an error alone; the kernel finds it behind the names that came before.
      */
     if (result && !fill.misnamed)

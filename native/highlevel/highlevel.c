@@ -194,8 +194,9 @@ static void settle(struct df_highlevel *hl, const struct fuse_conn_info *conn)
     hl->max_write = request_limit(conn->max_write, session->max_write);
     if (hl->max_write < MAX_WRITE_LEAST)
         hl->max_write = MAX_WRITE_LEAST;
-    hl->plus = conn->want & FUSE_CAP_READDIRPLUS &&
-               (hl->attr_ns || !(conn->want & FUSE_CAP_READDIRPLUS_AUTO));
+    bool plus = conn->want & FUSE_CAP_READDIRPLUS;
+    hl->plus = plus && (hl->attr_ns || !(conn->want & FUSE_CAP_READDIRPLUS_AUTO));
+    hl->plus_for_numbers = plus && !hl->plus && config->use_ino;
     hl->serial = session->serial;
     hl->serial_lock.turns = session->turns;
     hl->check = session->default_permissions;

@@ -85,7 +85,6 @@ struct df_highlevel {
     bool overrides;    /* the configuration overrides uid, gid or mode */
     bool caches;       /* some time-out is not 0 */
     bool remembers;    /* or it counts that a name was known, be it for no time */
-    bool plus;         /* readdir with attributes is worth asking for */
     bool checks_names; /* the plugin does, as Linux would: docs/decisions/014 */
     int (*getattr_at)(struct fuse_file_info *directory, const char *name,
                       struct stat *st); /* or NULL: likewise */
@@ -101,7 +100,9 @@ struct df_highlevel {
     struct fuse *fuse;
     void *private_data;
 
-    _Atomic uint32_t missing; /* DF_MISSING_* */
+    _Atomic bool plus;             /* readdir with attributes is worth asking for */
+    _Atomic bool plus_for_numbers; /* or will be, if without them a name has no number */
+    _Atomic uint32_t missing;      /* DF_MISSING_* */
     _Atomic uint32_t hide_count;
     struct df_serial serial_lock; /* around every op when `serial` */
 

@@ -105,6 +105,7 @@ struct ram {
     bool yields;                 /* give others a chance to overlap */
     bool whole;                  /* readdir without offsets */
     bool plus;                   /* readdir gives attributes */
+    bool bare;                   /* and without FUSE_READDIR_PLUS nothing but names */
     struct fuse_pollhandle *poll_handle;
     unsigned ready;          /* poll's answer */
     struct flock asked_lock; /* of the last lock operation */
@@ -600,8 +601,8 @@ static int ram_removexattr(const char *path, const char *name)
 static int ram_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
                        struct fuse_file_info *fi, enum fuse_readdir_flags flags)
 {
-    (void)flags;
     RAM_ENTER(RAM_READDIR, path, fi);
+    bool bare = ram_here->bare && !(flags & FUSE_READDIR_PLUS);
     bool root = path && strcmp(path, "/") == 0;
     size_t len = root ? 0 : strlen(path);
     fi->fh = 4711; /* must not persist */
@@ -610,8 +611,8 @@ static int ram_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t 
         if (strncmp(name->path, path, len) != 0 || name->path[len] != '/' ||
             strchr(name->path + len + 1, '/') || !name->path[len + 1])
             continue;
-        if (fill(buf, name->path + len + 1, &name->inode->st, ram_here->whole ? 0 : i + 1,
-                 ram_here->plus ? FUSE_FILL_DIR_PLUS : 0))
+        if (fill(buf, name->path + len + 1, bare ? NULL : &name->inode->st,
+                 ram_here->whole ? 0 : i + 1, ram_here->plus ? FUSE_FILL_DIR_PLUS : 0))
             break;
     }
     return ram_leave(0);

@@ -248,24 +248,49 @@ static void a_removed_directory_has_no_listing(void **state)
     rig_end(rig);
 }
 
+/* The first entry of a listing of /dir tells what stat does. */
+static void assert_told(struct rig *rig)
+{
+    char data[512];
+    struct df_dirbuf buf = {.data = data, .size = sizeof(data)};
+    struct dirent64 *entry = (struct dirent64 *)data;
+
+    assert_int_equal(rig_open(rig, "/dir", O_RDONLY, 0, &dir), 0);
+    assert_int_equal(rig->fs->ops->readdir(rig->fs, rig_call(rig), &dir, 0, &buf), 0);
+    assert_string_equal(entry->d_name, "sub");
+    assert_int_equal(entry->d_type, DT_DIR);
+    rig_stat(rig, "/dir/sub", &st);
+    assert_true(entry->d_ino == st.st_ino);
+    rig_close(rig, &dir);
+}
+
 static void numbers_in_a_listing_are_those_of_stat(void **state)
 {
     (void)state;
     for (int use_ino = 0; use_ino < 2; use_ino++) {
         struct rig *rig = rig_new();
-        char data[512];
-        struct df_dirbuf buf = {.data = data, .size = sizeof(data)};
 
         rig->config.use_ino = use_ino;
         assert_int_equal(rig_start(rig), 0);
-        assert_int_equal(rig_open(rig, "/dir", O_RDONLY, 0, &dir), 0);
-        assert_int_equal(rig->fs->ops->readdir(rig->fs, rig_call(rig), &dir, 0, &buf), 0);
-        struct dirent64 *entry = (struct dirent64 *)data;
-        assert_string_equal(entry->d_name, "sub");
-        assert_int_equal(entry->d_type, DT_DIR);
-        rig_stat(rig, "/dir/sub", &st);
-        assert_true(entry->d_ino == st.st_ino);
-        rig_close(rig, &dir);
+        assert_told(rig);
+        rig_end(rig);
+    }
+}
+
+static void numbers_that_come_with_attributes_alone_are_asked_for(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct rig *rig = rig_new();
+
+        rig->ram.whole = whole;
+        rig->ram.bare = true;
+        rig->config.attr_timeout = 0; /* no other reason to ask for attributes */
+        assert_int_equal(rig_start(rig), 0);
+        assert_told(rig);
+        assert_int_equal(rig_count(rig, RAM_READDIR), 2);
+        assert_told(rig);
+        assert_int_equal(rig_count(rig, RAM_READDIR), 1);
         rig_end(rig);
     }
 }
@@ -284,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_plugins_error_ends_the_listing),
         cmocka_unit_test(a_removed_directory_has_no_listing),
         cmocka_unit_test(numbers_in_a_listing_are_those_of_stat),
+        cmocka_unit_test(numbers_that_come_with_attributes_alone_are_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
