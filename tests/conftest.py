@@ -31,6 +31,10 @@ from conformance.leftovers import PREFIX, remove_leftovers
 #: What a test has beyond its limit before the watchdog ends it, at least and at most.
 GRACE_SECONDS = 15, 25
 
+#: What the end of a session may take: workers of xdist have ten seconds to go, and who frees what
+#: it knows of 19,000 tests on a busy machine takes half a minute.
+END_SECONDS = 120
+
 #: In the environment of every process that the tests start.
 TOKEN = "DIRECTFUSE_TEST_SESSION"
 STDERR = pytest.StashKey()
@@ -85,7 +89,7 @@ def pytest_unconfigure(config):
     for the others here, and is killed at their end."""
     _watch(config, 0)
     if not hasattr(config, "workerinput"):
-        faulthandler.dump_traceback_later(GRACE_SECONDS[1], exit=True, file=config.stash[STDERR])
+        faulthandler.dump_traceback_later(END_SECONDS, exit=True, file=config.stash[STDERR])
 
 
 def _limit(item):

@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import conftest as suite
 suite.GRACE_SECONDS = 7, 9
+suite.END_SECONDS = 9
 from conftest import *
 """
 
