@@ -97,6 +97,7 @@ int df_mount_launch(const char *library, int argc, char *const argv[], unsigned 
                     char *message, size_t size);
 int df_mount_served(int socket, unsigned flags, char *message, size_t size);
 #define DF_SOCKET_PATH_SIZE ...
+int df_joined_points(const char *name, char *points, size_t room, char *message, size_t size);
 int df_joined_socket_path(const char *name, bool make, char *path);
 int df_size_of(const char *variable, uint64_t *bytes, char *message, size_t size);
 struct df_memory_limit {

@@ -18,11 +18,18 @@ from directfuse import _images, _paths
 from directfuse._errors import asked, limit_remedy
 from directfuse._served import READY, program_for
 
-__all__ = ["MountServer", "OpCount", "ServerFailed", "timeout_variable"]
+__all__ = [
+    "MOUNTS_MAX",
+    "MountServer",
+    "OpCount",
+    "ServerFailed",
+    "timeout_variable",
+    "words_of_all",
+]
 
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
-_MOUNTS = 64  # DF_MOUNT_COUNT (native/channel/layout.h)
+MOUNTS_MAX = 64  #: file systems of a server: DF_MOUNT_COUNT (native/channel/layout.h)
 _TROUBLE = ("crash", "given", "hung", "died")  # first words of its report's lines: how it has ended
 
 
@@ -133,8 +140,8 @@ class MountServer:
         """listener: where others join it; then it stays until it is terminated. restart: it is
         started again when it dies, and says so on standard error. shadow: the directory of the run
         that it serves. call_timeout: seconds that a call may take, and its end; None: any."""
-        if len(command_lines) > _MOUNTS:
-            many = f"{len(command_lines)} file systems: a run has room for {_MOUNTS}"
+        if len(command_lines) > MOUNTS_MAX:
+            many = f"{len(command_lines)} file systems: a run has room for {MOUNTS_MAX}"
             raise ServerFailed(many)
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
@@ -177,11 +184,9 @@ class MountServer:
             fds["--listen"] = listener.fileno()
             options.append("--stay")
         options += [word for name, fd in fds.items() for word in (name, str(fd))]
-        counts = [word for line in self._command_lines for word in ("--words", str(len(line)))]
-        words = [word for line in self._command_lines for word in line]
         output = subprocess.DEVNULL if listener else 2  # the command's output is its own
         subprocess.run(
-            [*program_for(self._command_lines), *options, *counts, "--", *words],
+            [*program_for(self._command_lines), *options, *words_of_all(self._command_lines)],
             pass_fds=fds.values(),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -232,6 +237,12 @@ class MountServer:
         self.leave()
         if self._process >= 0 and not self.wait(0):
             signal.pidfd_send_signal(self._process, signal.SIGTERM)
+
+
+def words_of_all(command_lines: Sequence[Sequence[str]]) -> list[str]:
+    """The end of a server's own command line: those of its file systems (native/server/main.c)."""
+    counts = [word for line in command_lines for word in ("--words", str(len(line)))]
+    return [*counts, "--", *(word for line in command_lines for word in line)]
 
 
 def timeout_variable(call_timeout: float | None) -> dict[str, str]:

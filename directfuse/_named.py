@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from directfuse import _native
-from directfuse._errors import asked
+from directfuse._errors import asked, limit_remedy
 from directfuse._mount_server import ServerFailed
 from directfuse._run import high_fd, mapped_limit, patiently, watching
 from directfuse._served import READY, hello_message
@@ -239,9 +239,9 @@ def _remove(link: Path) -> None:
 
 
 class Joined:
-    """What Serving is to other runs, to one whose file system is that of a server with a name.
+    """What Serving is to other runs, to one whose file systems are those of a server with a name.
 
-    config, inherited: as of Serving. mountpoint: the server's. path: its socket.
+    config, inherited: as of Serving. mountpoints: the server's. path: its socket.
     """
 
     def __init__(self, name: str, say: Callable[[str], None]) -> None:
@@ -250,7 +250,7 @@ class Joined:
         self.name = name
         self.path = socket_path(name)
         with patiently(say, _unanswered(name)):
-            self.mountpoint = _mountpoint(name)
+            self.mountpoints = _mountpoints(name)
         self._link = self.path.with_suffix(".shadow")
         try:
             self._shadow = self._link.readlink()
@@ -310,13 +310,12 @@ def _removed(name: str, shadow: Path) -> str:
     )
 
 
-def _mountpoint(name: str) -> str:
+def _mountpoints(name: str) -> list[str]:
     """By joining it, as programs do; who may not is refused here, and told why."""
-    from directfuse._errors import DirectfuseError
-    from directfuse._mount import mount
-
-    try:
-        with mount([f"@{name}"], count=False) as joined:
-            return joined.mountpoint
-    except DirectfuseError as error:
-        raise ServerFailed(f"@{name}: {error.strerror}") from error
+    points, code, why = _native.points_of_server(name)
+    if code:
+        remedy = limit_remedy(code) if code != errno.EAGAIN else ""  # its room, not a limit of ours
+        raise ServerFailed("\n".join(filter(None, [f"@{name}: {why}", remedy])))
+    if not points:
+        raise ServerFailed(f"@{name}: its server has no file system any more")
+    return points

@@ -49,6 +49,7 @@ __all__ = [
     "mount_flags",
     "mount_served",
     "op_stats",
+    "points_of_server",
     "serve",
     "set_call_timeout",
     "size_of",
@@ -69,6 +70,7 @@ SERVER: int = lib.DF_MOUNT_SERVER
 
 _SECONDS = 16  # bits: DF_MOUNT_SECONDS() stands behind the other flags
 _WORDS = 4096  # bytes kept of what a plugin says while it mounts
+_MOUNTS, _PATH_MAX = 64, 4096  # of a server (native/channel/layout.h); bytes of a path, with NUL
 
 
 class MountEntry(NamedTuple):
@@ -110,7 +112,7 @@ def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, st
     seconds = flags >> _SECONDS
     end = time.monotonic() + seconds
     while True:
-        code, said = _mount_once(library, argv, flags)
+        code, said = _with_words(lib.df_mount, library, argv, flags)
         if code != -errno.EINTR:
             return code, said
         if seconds:
@@ -118,10 +120,6 @@ def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, st
             if left <= 0:
                 return -errno.ETIMEDOUT, f"it has not mounted anything within {seconds} seconds"
             flags = flags & (1 << _SECONDS) - 1 | left << _SECONDS
-
-
-def _mount_once(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
-    return _with_words(lib.df_mount, library, argv, flags)
 
 
 def launch(library: str, argv: Sequence[str], flags: int) -> tuple[int, str]:
@@ -151,6 +149,19 @@ def mount_served(socket: int, flags: int) -> tuple[int, str]:
 def build() -> bytes:
     """Which build of directfuse this is (native/core/build.h)."""
     return bytes(ffi.string(lib.df_build))
+
+
+def points_of_server(name: str) -> tuple[list[str], int, str]:
+    """Mountpoints of the mount server of that name, which is waited for until it has mounted; or
+    none, the errno, and why. A signal interrupts the wait as mount()'s."""
+    room = _MOUNTS * _PATH_MAX
+    points, message = ffi.new("char[]", room), ffi.new("char[]", _WORDS)
+    code = -errno.EINTR
+    while code == -errno.EINTR:
+        code = lib.df_joined_points(os.fsencode(name), points, room, message, _WORDS)
+    if code < 0:
+        return [], -code, _text(message)
+    return [os.fsdecode(point) for point in ffi.buffer(points)[:].split(b"\0")[:code]], 0, ""
 
 
 def socket_path(name: str, *, make: bool) -> tuple[int, str]:

@@ -129,10 +129,11 @@ def choose(placement: Placement, argv: list[str]) -> Placement:
             f"{argv[0]} names a mount server, it cannot be {placement}; leave placement out",
             argv[0],
         )
-    if len(argv) > 1:
+    if len(argv) > 2:
         raise MountError(
             errno.EINVAL,
-            f"{argv[0]} is mounted where its server has mounted it; leave the rest out",
+            f"behind {argv[0]} stands the mountpoint of one of its file systems, at most; leave "
+            "the rest out",
             shlex.join(argv),
         )
     return "server"

@@ -248,11 +248,12 @@ def _check_named(commands: Sequence[Sequence[str]]) -> None:
     """All file systems of a run live in one server, and that one has its own mountpoint."""
     for words in filter(_is_named, commands):
         if len(words) > 1:
-            raise Failure(f"{words[0]}: stands alone; the mountpoint is that of its server")
+            raise Failure(f"{words[0]}: stands alone; the mountpoints are those of its server")
         if len(commands) > 1:
             raise Failure(
                 f"{words[0]}: all file systems of a run are in one server: join it with no other "
-                "-m, or mount its file system here by its own command line"
+                "-m, and give `directfuse serve` the others, too; or mount its file system here by "
+                "its own command line"
             )
 
 
@@ -262,12 +263,14 @@ def join(commands: Sequence[Sequence[str]], verbose: bool) -> Joined | None:
         return None
     joined = Joined(commands[0][0].removeprefix("@"), say)
     try:
-        _check_mountpoint(joined.mountpoint, verbose)
+        for mountpoint in joined.mountpoints:
+            _check_mountpoint(mountpoint, verbose)
     except Failure:
         joined.leave()
         raise
     if verbose:
-        click.echo(f"directfuse: @{joined.name} is mounted at {joined.mountpoint}", err=True)
+        points = ", ".join(joined.mountpoints)
+        click.echo(f"directfuse: @{joined.name} is mounted at {points}", err=True)
     return joined
 
 

@@ -5,7 +5,7 @@ import shlex
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError, limit_remedy
-from directfuse._mount_server import ServerFailed, timeout_variable
+from directfuse._mount_server import MOUNTS_MAX, ServerFailed, timeout_variable, words_of_all
 from directfuse._named import alone, remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
 from directfuse._run import not_ended, not_mounted, patiently
@@ -33,7 +33,15 @@ _SIGNALS = 128  # a status from there on tells of a signal, one below of an erro
 
 
 @click.command()
-@command_line_argument()
+@command_line_argument(required=False)
+@click.option(
+    "-m",
+    "--mount",
+    "lines",
+    multiple=True,
+    metavar="CMDLINE",
+    help="Another file system, in the same server; may come several times.",
+)
 @click.option("--name", required=True, help="What clients join it by: @NAME.")
 @click.option(
     "--background",
@@ -49,19 +57,21 @@ _SIGNALS = 128  # a status from there on tells of a signal, one below of an erro
 @restart_option
 @timeout_option
 def serve(
-    command_line: str,
+    command_line: str | None,
+    lines: Sequence[str],
     name: str,
     background: bool,
     log: Path | None,
     restart: str,
     call_timeout: float | None,
 ) -> int:
-    """Host a FUSE file system in a mount server that others join by its name.
+    """Host FUSE file systems in a mount server that others join by its name.
 
-    CMDLINE is the file system's own command line in one word, mountpoint included. Processes of the
-    same user join with the command line @NAME, programs by `directfuse run -m @NAME`, and see the
-    file system at that mountpoint; nothing is mounted. The server stays until it is ended (Ctrl-C,
-    SIGTERM, `directfuse unmount @NAME`); then the file system writes what it holds.
+    CMDLINE is a file system's own command line in one word, mountpoint included. Programs of the
+    same user join by `directfuse run -m @NAME`, and see all file systems of the server at their
+    mountpoints; nothing is mounted. Python and C join with the command line @NAME; where the server
+    has several file systems, with @NAME and the mountpoint of one. The server stays until it is
+    ended (Ctrl-C, SIGTERM, `directfuse unmount @NAME`); then its file systems write what they hold.
 
     In the background it has a session of its own, its input is /dev/null, and it stays in the
     directory where it was started, which names in CMDLINE are relative to.
@@ -69,6 +79,7 @@ def serve(
     \b
     Examples:
       directfuse serve 'sshfs host:/data /data' --name data --background
+      directfuse serve -m 'squashfuse env.sqfs /env' -m 'memfs /scratch' --name job --background
       directfuse run -m @data -- ls /data
       python -c "import directfuse; directfuse.mount('@data'); print(directfuse.listdir('/data'))"
       directfuse unmount @data
@@ -76,20 +87,32 @@ def serve(
     \b
     Exit status: 0 unmounted, or --background: mounted; 1 not mounted; 125 directfuse itself failed.
     """
-    argv = split(command_line)
-    if argv[0].startswith("@"):
-        raise Failure(f"{argv[0]}: is the name of a mount server; serve takes a file system's line")
-    check_restart(restart == "on-failure", [argv])
+    commands = [split(line) for line in (*filter(None, [command_line]), *lines)]
+    if not commands:
+        raise click.UsageError("a file system's command line is missing: CMDLINE, or -m CMDLINE")
+    _check(commands)
+    check_restart(restart == "on-failure", commands)
     if log is not None and not background:
         raise click.UsageError("--log is for --background")
     path = _socket(name)
     if not background:
-        return _serve(argv, name, path, restart == "on-failure", call_timeout, None)
+        return _serve(commands, name, path, restart == "on-failure", call_timeout, None)
     left = leave(log)
     if isinstance(left, int):
         return left
     with left.listening():
-        return _serve(argv, name, path, restart == "on-failure", call_timeout, left)
+        return _serve(commands, name, path, restart == "on-failure", call_timeout, left)
+
+
+def _check(commands: Sequence[Sequence[str]]) -> None:
+    for argv in commands:
+        if argv[0].startswith("@"):
+            name = argv[0]
+            raise Failure(
+                f"{name}: is the name of a mount server; serve takes a file system's line"
+            )
+    if len(commands) > MOUNTS_MAX:
+        raise Failure(f"{len(commands)} file systems: a mount server has room for {MOUNTS_MAX}")
 
 
 def _socket(name: str) -> Path:
@@ -102,22 +125,21 @@ def _socket(name: str) -> Path:
 
 
 def _serve(
-    argv: list[str],
+    commands: list[list[str]],
     name: str,
     path: Path,
     restart: bool,
     call_timeout: float | None,
     background: Background | None,
 ) -> int:
-    program = program_for([argv])
-    if not meaning.is_python(argv):
-        argv = [_file(argv), *argv[1:]]
+    program = program_for(commands)
+    commands = [argv if meaning.is_python(argv) else [_file(argv), *argv[1:]] for argv in commands]
     # Here it stays open, too: whoever wants the name next finds it taken until all of ours is gone.
     with _listen(path, name) as listener:
         try:
             with shadow_beside(path) as shadow:
                 told = {"DIRECTFUSE_SHADOW": str(shadow)} | timeout_variable(call_timeout)
-                return _run(program, argv, listener, restart, told, background)
+                return _run(program, commands, listener, restart, told, background)
         finally:
             path.unlink(missing_ok=True)
 
@@ -205,7 +227,7 @@ def _wait(server: subprocess.Popen[bytes]) -> int:
 
 def _run(
     program: list[str],
-    argv: list[str],
+    commands: list[list[str]],
     listener: socket.socket,
     restart: bool,
     told: dict[str, str],
@@ -214,8 +236,8 @@ def _run(
     server = None
     try:
         with _signals_postponed():  # else one that came now would leave a server that nobody knows
-            server = _start(program, argv, listener, restart, told, background)
-        with patiently(say, not_mounted(argv[0])):
+            server = _start(program, commands, listener, restart, told, background)
+        with patiently(say, not_mounted(", ".join(argv[0] for argv in commands))):
             mounted = wait_for_server(listener.getsockname(), server.pid)
         if mounted and background:
             background.begun()
@@ -225,7 +247,8 @@ def _run(
             _end(server)
         raise
     if status < 0:
-        raise Failure(f"{shlex.join(argv)}: the mount server was ended by signal {-status}")
+        lines = " and ".join(map(shlex.join, commands))
+        raise Failure(f"{lines}: the mount server was ended by signal {-status}")
     return _refused(status) if 0 < status < _SIGNALS else status
 
 
@@ -238,7 +261,7 @@ def _refused(code: int) -> int:
 
 def _start(
     program: list[str],
-    argv: list[str],
+    commands: list[list[str]],
     listener: socket.socket,
     restart: bool,
     told: dict[str, str],
@@ -247,7 +270,7 @@ def _start(
     number = listener.fileno()
     again = ["--restart", "--say"] if restart else []
     return subprocess.Popen(
-        [*program, "--listen", str(number), "--stay", *again, "--", *argv],
+        [*program, "--listen", str(number), "--stay", *again, *words_of_all(commands)],
         stdin=0,  # as they are here, also where they were closed: fill_standard()
         stdout=background.words if background else 1,
         stderr=background.words if background else 2,

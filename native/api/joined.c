@@ -174,7 +174,7 @@ static void tell(struct df_remote *remote, enum df_remote_trouble trouble)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void disconnect(struct df_link *link)
+void df_joined_part(struct df_link *link)
 {
     if (link->control >= 0)
         close(link->control); /* which tells the server */
@@ -191,7 +191,7 @@ static void end(struct df_remote *remote)
         (struct df_joined *)((char *)remote - offsetof(struct df_joined, remote));
 
     delist(joined);
-    disconnect(&joined->link);
+    df_joined_part(&joined->link);
     free(joined);
 }
 
@@ -201,33 +201,15 @@ void df_joined_say(char *message, size_t size, const char *words)
         snprintf(message, size, "%s", words);
 }
 
-/* The mount that the server has. */
-static int32_t find_mount(const struct df_segment *segment, const struct df_shared_mount **out)
+static int attach(struct df_joined *joined, const char *point, char *message, size_t size)
 {
-    const struct df_shared_mount *mounts = df_segment_mounts(segment);
-
-    for (unsigned i = 0; i < DF_MOUNT_COUNT; i++) {
-        int32_t live = atomic_load(&mounts[i].live);
-
-        if (live != 0) {
-            *out = &mounts[i];
-            return live;
-        }
-    }
-    return 0;
-}
-
-static int attach(struct df_joined *joined, char *message, size_t size)
-{
-    const struct df_shared_mount *shared = NULL;
+    const struct df_shared_mount *shared;
     struct df_mount *mount;
-    int32_t id = find_mount(joined->link.segment, &shared);
+    int32_t id = df_joined_choose(joined->link.segment, point, &shared, message, size);
     int error;
 
-    if (id == 0) {
-        df_joined_say(message, size, "the mount server has no mount any more");
-        return -EIO;
-    }
+    if (id < 0)
+        return id;
     df_remote_init(&joined->remote, &joined->link, id);
     joined->remote.end = end;
     joined->remote.tell = tell;
@@ -294,27 +276,44 @@ static void say_refused(int socket, int error, const char theirs[DF_BUILD_SIZE],
         df_joined_say(message, size, why_refused(error));
 }
 
-int df_joined_join(int socket, pid_t starter, unsigned seconds, struct df_joined **out,
-                   int *mount_id, char *message, size_t size)
+int df_joined_enter(struct df_link *link, const struct df_joined_order *order, char *message,
+                    size_t size)
 {
-    const struct df_join_wait wait = {.patience = seconds ? (int64_t)seconds * 1000000000 : -1,
-                                      .interruptible = starter == 0}; /* it may still mount */
-    struct df_joined *joined = calloc(1, sizeof(*joined));
+    const struct df_join_wait wait = {
+        .patience = order->seconds ? (int64_t)order->seconds * 1000000000 : -1,
+        .interruptible = order->starter == 0}; /* it may still mount */
     char theirs[DF_BUILD_SIZE] = "";
+    int error = df_join_hello(link, order->socket, wait, theirs);
+
+    if (error < 0)
+        say_refused(order->socket, error, theirs, message, size);
+    return error;
+}
+
+static int enter_and_attach(struct df_joined *joined, const struct df_joined_order *order,
+                            char *message, size_t size)
+{
+    int error = df_joined_enter(&joined->link, order, message, size);
+
+    if (error < 0)
+        return error;
+    joined->starter = order->starter;
+    error = attach(joined, order->point, message, size);
+    if (error < 0)
+        df_joined_part(&joined->link);
+    return error;
+}
+
+int df_joined_join(const struct df_joined_order *order, struct df_joined **out, int *mount_id,
+                   char *message, size_t size)
+{
+    struct df_joined *joined = calloc(1, sizeof(*joined));
     int error;
 
     if (!joined)
         return -ENOMEM;
-    error = df_join_hello(&joined->link, socket, wait, theirs);
+    error = enter_and_attach(joined, order, message, size);
     if (error < 0) {
-        say_refused(socket, error, theirs, message, size);
-        free(joined);
-        return error;
-    }
-    joined->starter = starter;
-    error = attach(joined, message, size);
-    if (error < 0) {
-        disconnect(&joined->link);
         free(joined);
         return error;
     }

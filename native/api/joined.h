@@ -42,10 +42,11 @@ int df_joined_launch(const struct df_plugin_program *program, bool restart, char
 int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size);
 
 /* Joins the server of that name (`directfuse serve --name`), for which it waits so many seconds
- * until it has mounted; 0: any. The same results; -ENOENT: there is no such server; -ETIMEDOUT;
- * -EINTR. */
-int df_joined_find(const char *name, unsigned seconds, struct df_joined **out, int *mount_id,
-                   char *message, size_t size);
+ * until it has mounted; 0: any. point: the mountpoint of the file system that is meant, NULL: its
+ * only one. The same results; -ENOENT: there is no such server, or nothing of it at that point;
+ * -EINVAL: it has several; -ETIMEDOUT; -EINTR. */
+int df_joined_find(const char *name, const char *point, unsigned seconds, struct df_joined **out,
+                   int *mount_id, char *message, size_t size);
 
 /*
  * Ends the mount here; in the process that started the server, also there: for everybody, but with
@@ -66,6 +67,11 @@ void df_joined_set_patience(struct df_joined *joined, int64_t patience);
 void df_joined_listen(void (*listener)(int mount, const char *words));
 
 void df_joined_stats(const struct df_joined *joined, struct df_joined_stats *stats);
+
+/* What the server of that name has mounted, when it has: mountpoints, a NUL behind each, as many as
+ * have room. Their number, or -errno; message then says why. */
+DF_PRIVATE_EXPORT int df_joined_points(const char *name, char *points, size_t room, char *message,
+                                       size_t size);
 
 #define DF_SOCKET_PATH_SIZE 108 /* bytes: sockaddr_un.sun_path, unix(7) */
 

@@ -100,17 +100,44 @@ static void say_why(int error, const char *name, char *message, size_t size)
                  strerror(-error));
 }
 
-int df_joined_find(const char *name, unsigned seconds, struct df_joined **out, int *mount_id,
-                   char *message, size_t size)
+/* A socket to the server of that name, or -errno and why. */
+static int reach(const char *name, char *message, size_t size)
 {
     int socket = connect_to(name);
+
+    if (socket < 0)
+        say_why(socket, name, message, size);
+    return socket;
+}
+
+int df_joined_find(const char *name, const char *point, unsigned seconds, struct df_joined **out,
+                   int *mount_id, char *message, size_t size)
+{
+    struct df_joined_order order = {.seconds = seconds, .point = point};
     int error;
 
-    if (socket < 0) {
-        say_why(socket, name, message, size);
-        return socket;
-    }
-    error = df_joined_join(socket, 0, seconds, out, mount_id, message, size);
-    close(socket);
+    order.socket = reach(name, message, size);
+    if (order.socket < 0)
+        return order.socket;
+    error = df_joined_join(&order, out, mount_id, message, size);
+    close(order.socket);
     return error;
+}
+
+int df_joined_points(const char *name, char *points, size_t room, char *message, size_t size)
+{
+    struct df_joined_order order = {.seconds = 0};
+    struct df_link link = {.segment = NULL};
+    int result;
+
+    order.socket = reach(name, message, size);
+    if (order.socket < 0)
+        return order.socket;
+    result = df_joined_enter(&link, &order, message, size);
+    close(order.socket);
+    if (result < 0)
+        return result;
+    result = df_joined_list(link.segment, '\0', points, room);
+    df_joined_part(&link);
+    return result;
 }

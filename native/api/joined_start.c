@@ -141,9 +141,10 @@ static int await_ready(int socket, char *message, size_t size)
 
 int df_joined_meet(int socket, struct df_joined **out, int *mount_id, char *message, size_t size)
 {
+    const struct df_joined_order order = {.socket = socket, .starter = getpid()};
     int error = await_ready(socket, message, size);
 
-    return error < 0 ? error : df_joined_join(socket, getpid(), 0, out, mount_id, message, size);
+    return error < 0 ? error : df_joined_join(&order, out, mount_id, message, size);
 }
 
 int df_joined_launch(const struct df_plugin_program *program, bool restart, char *message,

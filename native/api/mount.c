@@ -66,6 +66,20 @@ static int start_inline(struct df_mounted *mounted, const struct order *order)
     return -EIO;
 }
 
+/* The words are the server's name and, where it has several file systems, the mountpoint of one. */
+static int join_named(struct df_mounted *mounted, const struct order *order)
+{
+    const struct df_plugin_program *program = &order->program;
+    const char *point = program->argc > 1 ? program->argv[1] : NULL;
+
+    if (program->argc > 2) {
+        say(order, "behind the name of a mount server stands a mountpoint of its, at most");
+        return -EINVAL;
+    }
+    return df_joined_find(program->argv[0] + 1, point, program->seconds, &mounted->joined,
+                          &mounted->id, order->message, order->size);
+}
+
 static int start(struct df_mounted *mounted, const struct order *order)
 {
     const struct df_plugin_program *program = &order->program;
@@ -75,8 +89,7 @@ static int start(struct df_mounted *mounted, const struct order *order)
     if (order->served)
         return df_joined_meet(order->socket, joined, id, order->message, order->size);
     if (!program->run && program->argv[0][0] == DF_NAME_OF_SERVER)
-        return df_joined_find(program->argv[0] + 1, program->seconds, joined, id, order->message,
-                              order->size);
+        return join_named(mounted, order);
     if (order->flags & DF_MOUNT_SERVER)
         return df_joined_start(program, order->flags & DF_MOUNT_RESTART, joined, id, order->message,
                                order->size);

@@ -81,13 +81,14 @@ enum {                           /* df_unmount() */
  * With DF_MOUNT_SERVER the program runs in a mount server, a process that ends with its last
  * client. Processes forked from now on share the file system and its open files; if the program
  * crashes, calls fail with ENOTCONN. An argv of "@name" joins the server that `directfuse serve
- * --name name` has started.
+ * --name name` has started; if that has several file systems, "@name", "mountpoint" one of them.
  *
- * Returns the number of the mount (> 0), or -1 and errno: ENOENT (no such library), ENOEXEC (no
- * FUSE program, or one that cannot be loaded safely), EBUSY (something is mounted there), ENOTDIR,
- * EINVAL, EIO (the program ended before it mounted), ETIMEDOUT (the program is left behind, and
- * what it would mount later is refused), ENOMEM; EINTR, of "@name" only: a signal came while its
- * server had not mounted yet.
+ * Returns the number of the mount (> 0), or -1 and errno: ENOENT (no such library, server, or file
+ * system of a server), ENOEXEC (no FUSE program, or one that cannot be loaded safely), EBUSY
+ * (something is mounted there), ENOTDIR, EINVAL (also: the server has several file systems, and
+ * none was named), EIO (the program ended before it mounted), ETIMEDOUT (the program is left
+ * behind, and what it would mount later is refused), ENOMEM; EINTR, of "@name" only: a signal came
+ * while its server had not mounted yet.
  *
  * What is still mounted when the process ends by exit(3) or by returning from main is unmounted
  * then, so that programs that write at their end (fuse-zip) have written; not at _exit(2) or a

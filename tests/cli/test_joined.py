@@ -98,6 +98,20 @@ def test_runs_one_after_the_other_and_python_share_files(run, server):
     assert not os.path.lexists(point)
 
 
+def test_a_run_sees_all_file_systems_of_a_server(run, start, tmp_path):
+    server = start("-m", f"memfs {tmp_path}/second")
+    first, second = server.point, tmp_path / "second"
+    line = (
+        f"echo x >{first}/f && ln {first}/f {second}/f; mv {first}/f {second}/g && cat {second}/*"
+    )
+    done = run("run", "--verbose", "-m", "@tmp", *shell(line))
+    assert (done.returncode, done.stdout) == (0, "x\n") and "cross-device" in done.stderr
+    told = next(text for text in done.stderr.splitlines() if "is mounted at" in text)
+    assert str(first) in told and str(second) in told
+    again = run("run", "-m", "@tmp", *shell(f"ls -A {first} {second}"))
+    assert again.stdout.split() == [f"{first}:", f"{second}:", "g"]
+
+
 _HOLDER = """
 import fcntl, mmap, os, sys
 fd = os.open(sys.argv[1] + "/f", os.O_RDWR | os.O_CREAT)
@@ -301,7 +315,7 @@ def test_what_is_refused(run, server, tmp_path):
         (["-m", "@nobody"], "directfuse serve"),
         (["-m", "@a/b"], "no slash"),
         (["-m", "@.hidden"], "no leading dot"),
-        (["-m", "@tmp /elsewhere"], "the mountpoint is that of its server"),
+        (["-m", "@tmp /elsewhere"], "the mountpoints are those of its server"),
         (["-m", "@tmp", "-m", f"memfs {tmp_path}/x"], "in one server"),
         (["--restart", "on-failure", "-m", "@tmp"], "directfuse serve"),
         (["--placement", "inline", "-m", "@tmp"], "mount server"),
@@ -362,8 +376,9 @@ def test_a_server_is_waited_for_no_longer_than_is_said(slow):
     assert caught.value.errno == errno.ETIMEDOUT
 
 
-def test_a_mountpoint_that_programs_need_is_refused(run, start):
-    start(line="memfs /proc")
+@pytest.mark.parametrize("lines", [("memfs /proc",), ("memfs {point}", "-m", "memfs /proc")])
+def test_a_mountpoint_that_programs_need_is_refused(run, start, lines):
+    start(*lines[1:], line=lines[0])
     done = run("run", "-m", "@tmp", *shell("echo started"))
     assert (done.returncode, done.stdout) == (125, "")
     assert "cannot be a mountpoint" in done.stderr

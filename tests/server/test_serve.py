@@ -79,6 +79,44 @@ def test_processes_join_by_name_and_share(serve, runtime, tmp_path):
     assert not (runtime / "shared.socket").exists()
 
 
+def test_one_of_several_file_systems_is_named_by_its_mountpoint(serve, runtime, tmp_path):
+    source, first, second = (tmp_path / name for name in ("source", "first", "second"))
+    source.mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    serve(f"memfs {first}", "two", "-m", f"passthrough {source} {second}")
+    until(lambda: listens(runtime / "two.socket"), 20)
+    with pytest.raises(directfuse.MountError) as caught:  # waits until all are mounted
+        directfuse.mount("@two")
+    assert caught.value.errno == errno.EINVAL
+    assert {str(first), str(second)} <= set(str(caught.value.strerror).split())
+    with pytest.raises(directfuse.MountError, match=str(second)) as caught:
+        directfuse.mount(f"@two {source}")
+    assert caught.value.errno == errno.ENOENT
+    with (
+        directfuse.mount("@two", f"{tmp_path}/link/./second/") as mount,
+        directfuse.mount(f"@two {first}") as other,
+    ):
+        assert (mount.mountpoint, other.mountpoint) == (str(second), str(first))
+        directfuse.mkdir(second / "made")
+        assert source.joinpath("made").is_dir() and directfuse.listdir(first) == []
+        assert directfuse.attach(f"@two {first}") is other
+
+
+def test_several_file_systems_are_mounted_or_none(serve, runtime, tmp_path):
+    server = serve(f"memfs {tmp_path}/a", "two", "-m", f"passthrough /nowhere {tmp_path}/b")
+    _, said = server.communicate(timeout=20)
+    assert server.returncode == 1 and "/nowhere" in said
+    assert not (runtime / "two.socket").exists()
+
+
+def test_how_many_file_systems_a_server_has(runtime):
+    words = [sys.executable, "-m", "directfuse", "serve", "--name=x"]
+    for count, why in (0, "command line is missing"), (65, "room for 64"):
+        lines = [word for number in range(count) for word in ("-m", f"memfs /m{number}")]
+        done = subprocess.run([*words, *lines], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 125 and why in done.stderr
+
+
 def test_a_program_that_cannot_be_loaded_is_served(serve, runtime, tmp_path):
     """As by placement="server" and `directfuse run`: our half of the helper is in the server."""
     program = tmp_path / "script"  # whose interpreter is no FUSE program
@@ -283,8 +321,9 @@ def test_an_unknown_name_and_wrong_words(runtime):
     assert caught.value.errno == errno.ENOENT and "directfuse serve" in str(caught.value)
     with pytest.raises(NotImplementedError, match="mount server"):
         directfuse.mount("@nobody", placement="inline")
-    with pytest.raises(directfuse.MountError):
-        directfuse.mount("@nobody /elsewhere")
+    with pytest.raises(directfuse.MountError, match="at most") as caught:
+        directfuse.mount("@nobody /some /where")
+    assert caught.value.errno == errno.EINVAL
 
 
 def test_a_directory_of_others_is_refused(serve, runtime, tmp_path):
