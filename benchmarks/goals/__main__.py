@@ -16,6 +16,8 @@ sys.path.insert(1, str(Path(__file__).parent.parent))  # programs.py, which load
 
 from judge import Row
 
+from directfuse._bench.machine import distance
+
 PARTS = ["spine", "loaded", "servers", "interposed", "python_side"]  # issues 2 to 6
 
 
@@ -46,7 +48,10 @@ def main() -> int:
         show(part, rows)
         everything += rows
     met = sum(row.met for row in everything)
-    print(f"{met} of {len(everything)} goals met; load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{met} of {len(everything)} goals met; load {os.getloadavg()[0]:.1f}; "
+        f"CPUs {distance()} ns apart now, there and back"
+    )
     return 0 if met == len(everything) else 1
 
 

@@ -4,6 +4,7 @@
  *
  *     df-bench [OPTION...] [--mount LIBRARY ARG0 ARG... --]... DOOR:DIRECTORY
  *     df-bench --list
+ *     df-bench --distance
  *
  * DOOR is kernel or inline. Each lane has a directory of its own in DIRECTORY, which is empty and
  * belongs to us.
@@ -30,6 +31,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "distance.h"
 #include "sample.h"
 
 enum { MOUNTS_MAX = 4, OPS_MAX = 64 };
@@ -277,6 +279,10 @@ int main(int argc, char **argv)
 
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         print_list();
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--distance") == 0) {
+        printf("%.0f\n", distance_ns());
         return 0;
     }
     int result = start(&worker, argv);

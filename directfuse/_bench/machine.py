@@ -9,7 +9,16 @@ import time
 from importlib.metadata import version
 from typing import Any
 
-__all__ = ["busy_words", "default_directory", "disk_directory", "file_system_of", "machine"]
+from directfuse import _paths
+
+__all__ = [
+    "busy_words",
+    "default_directory",
+    "disk_directory",
+    "distance",
+    "file_system_of",
+    "machine",
+]
 
 _BUSY = 0.5  # the part of its CPUs' time from which a machine is called busy
 _WATCH_SECONDS = 1.0
@@ -84,7 +93,15 @@ def machine(directory: str | None) -> dict[str, Any]:
         "plain directory": f"{plain} ({file_system_of(plain)})",
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "load before": round(os.getloadavg()[0], 2),
+        "ns between CPUs before": distance(),
     }
+
+
+def distance() -> int:
+    """ns that a line of memory takes to another processor and back, of which a trip to a mount
+    server is made (benchmarks/native/distance.h); 0: not known."""
+    done = subprocess.run([_paths.bench_helper(), "--distance"], capture_output=True, text=True)
+    return int(done.stdout or 0)
 
 
 def _processor() -> str:

@@ -15,6 +15,7 @@ from directfuse._bench.fio import JOBS, measure_fio
 from directfuse._bench.machine import (
     default_directory,
     disk_directory,
+    distance,
     file_system_of,
     machine,
 )
@@ -74,6 +75,7 @@ def run_benchmark(plan: Plan) -> dict[str, Any]:
         results["interrupted"] = True
         results["notes"].append("interrupted: what was not measured yet is missing")
     results["machine"]["load after"] = round(os.getloadavg()[0], 2)
+    results["machine"]["ns between CPUs after"] = distance()
     return results
 
 

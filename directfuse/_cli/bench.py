@@ -277,12 +277,19 @@ def _write(results: dict[str, Any], directory: Path) -> None:
         raise Failure(f"{directory}: {error.strerror}") from error
 
 
+def _apart(machine: dict[str, Any]) -> str:
+    """How far its CPUs are from each other, before and after; nothing where there is one."""
+    found = sorted({machine[f"ns between CPUs {when}"] for when in ("before", "after")} - {0})
+    return f" ({' to '.join(map(str, found))} ns there and back)" if found else ""
+
+
 def _print(results: dict[str, Any]) -> None:
     machine = results["machine"]
     click.echo(
-        f"Linux {machine['kernel']}, {machine['cpus']} CPUs, load {machine['load before']}; plain "
-        f"directory on {machine['plain directory']}; 10th percentile of alternating rounds, × as "
-        "long as our first route (~: 95 % interval wider than 1.5 times)"
+        f"Linux {machine['kernel']}, {machine['cpus']} CPUs{_apart(machine)}, load "
+        f"{machine['load before']}; plain directory on {machine['plain directory']}; 10th "
+        "percentile of alternating rounds, × as long as our first route (~: 95 % interval wider "
+        "than 1.5 times)"
     )
     for section in sections(results, narrow=True):
         click.echo(f"\n{section.title}")

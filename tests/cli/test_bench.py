@@ -349,6 +349,19 @@ def test_breakdown_of_a_call(run):
 ROOT = Path(__file__).parents[2]
 
 
+def test_how_far_processors_are_from_each_other():
+    one = [shutil.which("taskset"), "-c", str(min(os.sched_getaffinity(0)))]
+    assert [_distance(words) for words in ([], one)] == [len(os.sched_getaffinity(0)) > 1, False]
+
+
+def _distance(words):
+    """Whether there is one: of how many ns, a busy machine decides."""
+    done = subprocess.run(
+        [*words, bench_helper(), "--distance"], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout) > 0
+
+
 def test_the_readme_shows_the_results():
     command = [sys.executable, ROOT / "benchmarks/readme.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
