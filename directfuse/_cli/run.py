@@ -26,6 +26,7 @@ from directfuse._run_block import RunBlock, call_names, openat2_is_free
 
 __all__ = [
     "check_restart",
+    "config_option",
     "join",
     "mount_commands",
     "mount_options",
@@ -56,6 +57,15 @@ timeout_option = click.option(
 )
 
 
+config_option = click.option(
+    "--config",
+    type=FileName(dir_okay=False, path_type=Path),
+    callback=lambda _context, _option, path: read_config(path) if path else None,
+    metavar="FILE",
+    help="A TOML file with [[mount]] tables: command, placement; and restart.",
+)
+
+
 def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """-m, --config, --placement: what is to be mounted."""
     for option in (
@@ -66,13 +76,7 @@ def mount_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Where file systems run. Programs reach them in a mount server only.",
         ),
-        click.option(
-            "--config",
-            type=FileName(dir_okay=False, path_type=Path),
-            callback=lambda _context, _option, path: read_config(path) if path else None,
-            metavar="FILE",
-            help="A TOML file with [[mount]] tables: command, placement; and restart.",
-        ),
+        config_option,
         click.option(
             "-m",
             "--mount",

@@ -12,11 +12,12 @@ from pathlib import Path
 import click
 
 from directfuse._cli._background import Background, leave
+from directfuse._cli._config import Config
 from directfuse._cli._failure import Failure
 from directfuse._cli._output import say
 from directfuse._cli._words import FileName, command_line_argument
 from directfuse._cli.mount import split
-from directfuse._cli.run import check_restart, restart_option, timeout_option
+from directfuse._cli.run import check_restart, config_option, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError, limit_remedy
 from directfuse._mount_server import MOUNTS_MAX, ServerFailed, timeout_variable, words_of_all
@@ -42,6 +43,7 @@ _SIGNALS = 128  # a status from there on tells of a signal, one below of an erro
     metavar="CMDLINE",
     help="Another file system, in the same server; may come several times.",
 )
+@config_option
 @click.option("--name", required=True, help="What clients join it by: @NAME.")
 @click.option(
     "--background",
@@ -59,10 +61,11 @@ _SIGNALS = 128  # a status from there on tells of a signal, one below of an erro
 def serve(
     command_line: str | None,
     lines: Sequence[str],
+    config: Config | None,
     name: str,
     background: bool,
     log: Path | None,
-    restart: str,
+    restart: str | None,
     call_timeout: float | None,
 ) -> int:
     """Host FUSE file systems in a mount server that others join by its name.
@@ -87,21 +90,23 @@ def serve(
     \b
     Exit status: 0 unmounted, or --background: mounted; 1 not mounted; 125 directfuse itself failed.
     """
-    commands = [split(line) for line in (*filter(None, [command_line]), *lines)]
+    given = (*filter(None, [command_line]), *lines, *(config.lines if config else ()))
+    commands = [split(line) for line in given]
     if not commands:
         raise click.UsageError("a file system's command line is missing: CMDLINE, or -m CMDLINE")
     _check(commands)
-    check_restart(restart == "on-failure", commands)
+    again = (restart or (config and config.restart)) == "on-failure"
+    check_restart(again, commands)
     if log is not None and not background:
         raise click.UsageError("--log is for --background")
     path = _socket(name)
     if not background:
-        return _serve(commands, name, path, restart == "on-failure", call_timeout, None)
+        return _serve(commands, name, path, again, call_timeout, None)
     left = leave(log)
     if isinstance(left, int):
         return left
     with left.listening():
-        return _serve(commands, name, path, restart == "on-failure", call_timeout, left)
+        return _serve(commands, name, path, again, call_timeout, left)
 
 
 def _check(commands: Sequence[Sequence[str]]) -> None:

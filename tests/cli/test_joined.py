@@ -98,9 +98,12 @@ def test_runs_one_after_the_other_and_python_share_files(run, server):
     assert not os.path.lexists(point)
 
 
-def test_a_run_sees_all_file_systems_of_a_server(run, start, tmp_path):
-    server = start("-m", f"memfs {tmp_path}/second")
-    first, second = server.point, tmp_path / "second"
+@pytest.mark.parametrize("option", ["-m", "--config"])
+def test_a_run_sees_all_file_systems_of_a_server(run, start, tmp_path, option):
+    second, config = tmp_path / "second", tmp_path / "mounts.toml"
+    config.write_text(f'[[mount]]\ncommand = "memfs {second}"\n')
+    server = start(option, config if option == "--config" else f"memfs {second}")
+    first = server.point
     line = (
         f"echo x >{first}/f && ln {first}/f {second}/f; mv {first}/f {second}/g && cat {second}/*"
     )
