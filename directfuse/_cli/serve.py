@@ -41,7 +41,7 @@ _SIGNALS = 128  # a status from there on tells of a signal, one below of an erro
     "lines",
     multiple=True,
     metavar="CMDLINE",
-    help="Another file system, in the same server; may come several times.",
+    help="A file system, as CMDLINE; may come several times. All are in the same server.",
 )
 @config_option
 @click.option("--name", required=True, help="What clients join it by: @NAME.")
