@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -335,9 +336,20 @@ def _adopt_orphans(on: bool) -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
 
 
-def is_in_run() -> bool:
-    """Whether this process is one of the programs of a `directfuse run` or `directfuse env`."""
-    return bool(_libc.prctl(_PR_INSIDE, 0, 0, 0, 0) == 1)
+def is_in_run(shadow: Path | None = None) -> bool:
+    """Whether this process is one of the programs of a `directfuse run` or `directfuse env`.
+    shadow: of one whose placeholders are in that directory."""
+    of = os.fsencode(shadow) if shadow else None
+    return bool(_libc.prctl(_PR_INSIDE, ctypes.c_char_p(of), 0, 0, 0) == 1)
+
+
+def become(command: Sequence[str]) -> OSError:
+    """execvp(3). Unlike os.execvp it has a shell execute what the kernel cannot, a script without
+    `#!`. Returns why it failed."""
+    words = [os.fsencode(word) for word in command]
+    _libc.execvp(words[0], (ctypes.c_char_p * (len(words) + 1))(*words))
+    error = ctypes.get_errno()
+    return OSError(error, os.strerror(error), command[0])
 
 
 def _die_with_parent() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from directfuse import _native
+from directfuse import _kernel, _native
 from directfuse._errors import asked, limit_remedy
 from directfuse._mount_server import ServerFailed
 from directfuse._run import high_fd, mapped_limit, patiently, watching
@@ -25,6 +25,7 @@ __all__ = [
     "Joined",
     "alone",
     "end_server",
+    "is_joined",
     "remove_left",
     "shadow_beside",
     "socket_path",
@@ -233,6 +234,14 @@ def _remove(link: Path) -> None:
     with suppress(FileNotFoundError):
         discard_shadow(link.readlink())  # first, as above
         link.unlink()
+
+
+def is_joined(name: str) -> bool:
+    """Whether this process is a program of a run that has joined the server of that name."""
+    try:
+        return _kernel.is_in_run(socket_path(name).with_suffix(".shadow").readlink())
+    except (ServerFailed, OSError):  # there is none
+        return False
 
 
 # ---- joining -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from directfuse import _paths
 from directfuse._cli._config import Config
 from directfuse._cli._failure import Failure
 from directfuse._cli._start import output_is_closed
-from directfuse._cli.run import join, mount_commands, mount_options
+from directfuse._cli.run import is_entered, join, mount_commands, mount_options
 from directfuse._mount_server import MountServer, ServerFailed
 from directfuse._named import Joined
 from directfuse._run import high_fd, mapped_limit
@@ -62,6 +62,8 @@ def env(lines: Sequence[str], config: Config | None, placement: str, end: bool) 
     if output_is_closed():
         raise Failure("standard output is closed: who could end what was mounted is not told of it")
     commands = mount_commands(lines, config, placement, verbose=False)
+    if is_entered(commands):
+        raise Failure(f"this is a program of a run with {commands[0][0]} already: nothing to enter")
     if config and config.restart == "on-failure":
         raise Failure(f"{config.path}: restart is for `directfuse run` and `directfuse serve`")
     if not commands:

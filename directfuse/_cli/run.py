@@ -3,23 +3,24 @@
 import json
 import os
 import shlex
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import click
 
 from directfuse import _kernel, _paths
 from directfuse._cli._config import PLACEMENTS, RESTARTS, Config, check_placement, read_config
-from directfuse._cli._failure import NOT_FOUND, Failure
+from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
 from directfuse._cli._output import say
 from directfuse._cli._words import FileName, Seconds
 from directfuse._cli.mount import resolve, split
 from directfuse._command import positional_words
 from directfuse._mount_server import ServerFailed
-from directfuse._named import Joined
+from directfuse._named import Joined, is_joined
 from directfuse._python import meaning
 from directfuse._run import Serving, not_mounted, patiently, run_command
 from directfuse._run_block import RunBlock, call_names, openat2_is_free
@@ -27,6 +28,7 @@ from directfuse._run_block import RunBlock, call_names, openat2_is_free
 __all__ = [
     "check_restart",
     "config_option",
+    "is_entered",
     "join",
     "mount_commands",
     "mount_options",
@@ -160,6 +162,12 @@ def run(
     not found; 126 it cannot be executed; 125 directfuse failed: then nothing was started.
     """
     commands = mount_commands(lines, config, placement, verbose)
+    if _kernel.is_in_run():
+        if stats or strict or no_rewrite:
+            raise Failure("--stats, --strict, --no-rewrite: are the outer run's, give them there")
+        if verbose:
+            say(f"this is a program of a run with {commands[0][0]} already, and so is COMMAND")
+        _become(command)
     file = None if stats in (None, "-") else _open_statistics(Path(str(stats)))
     again = (restart or (config and config.restart)) == "on-failure"
     check_restart(again, commands)
@@ -192,6 +200,16 @@ def run(
     if stats is not None:
         _report(block, serving, file)
     return status
+
+
+def _become(command: Sequence[str]) -> NoReturn:
+    """Raises Failure, as a run says that it found no program."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        signal.signal(number, signal.SIG_DFL)
+    error = _kernel.become(command)
+    if isinstance(error, FileNotFoundError):
+        raise Failure(f"{command[0]}: command not found", NOT_FOUND)
+    raise Failure(f"{command[0]}: {error.strerror}", CANNOT_EXECUTE)
 
 
 def _serve(commands: Sequence[Sequence[str]], restart: bool, timeout: float | None) -> Serving:
@@ -227,20 +245,26 @@ def _unquoted(lines: Sequence[str], command: Sequence[str]) -> str:
 def mount_commands(
     lines: Sequence[str], config: Config | None, placement: str, verbose: bool
 ) -> list[list[str]]:
-    """The command lines of all file systems, checked, their programs found."""
-    if _kernel.is_in_run():
+    """The command lines of all file systems, checked, their programs found. In a program of a run:
+    @NAME, if is_entered()."""
+    commands = [_command(line) for line in (*lines, *(config.lines if config else ()))]
+    check_placement(placement)
+    _check_named(commands)
+    if _kernel.is_in_run() and not is_entered(commands):
         raise Failure(
             "this is a program of a run already, and programs are in one run at most: give its -m "
             "to the outer run, or start it outside"
         )
-    commands = [_command(line) for line in (*lines, *(config.lines if config else ()))]
-    check_placement(placement)
-    _check_named(commands)
     for words in commands:
         positional = positional_words(words)
         if positional:
             _check_mountpoint(positional[-1], verbose)
     return commands
+
+
+def is_entered(commands: Sequence[Sequence[str]]) -> bool:
+    """Whether these are the file systems of the run that this is a program of."""
+    return len(commands) == 1 and _is_named(commands[0]) and is_joined(commands[0][0][1:])
 
 
 def _is_named(words: Sequence[str]) -> bool:

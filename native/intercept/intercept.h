@@ -343,7 +343,8 @@ long dfi_wait_with_pair(struct dfi_frame *frame, unsigned argument);
  * -EINTR: what its handler returns. */
 long dfi_wait_ended(struct dfi_frame *frame, unsigned long mask);
 
-/* prctl(2) with this option answers 1 inside, EINVAL elsewhere. */
+/* prctl(2) with this option answers inside of a run, EINVAL elsewhere. Its argument is 0, or the
+ * path of the directory of a run's placeholders: 1 inside of any run, or of that one, else 0. */
 #define DFI_PR_INSIDE 0x64664931
 
 /* ---- what process creation and execution ask the handlers of paths and descriptors ---- */
@@ -405,6 +406,9 @@ long dfi_files_exec(struct dfi_process *process, char *text, size_t size);
 
 /* Whether its root is in a mount: the kernel's is another one. */
 bool dfi_files_rooted(const struct dfi_process *process);
+
+/* Whether that is the directory of its placeholders: of its run, and all that join its server. */
+bool dfi_files_belong(const struct dfi_process *process, const char *shadow);
 
 /* Before the process ends by exit_group, or its last thread by exit. */
 void dfi_files_end(struct dfi_process *process);

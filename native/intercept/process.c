@@ -189,12 +189,21 @@ long dfi_do_arch_prctl(struct dfi_frame *frame)
     }
 }
 
+static long is_inside(const struct dfi_process *process, unsigned long of)
+{
+    char shadow[PATH_MAX];
+    if (of == 0)
+        return 1;
+    long length = dfi_copy_path(shadow, (const char *)of, sizeof shadow);
+    return length < 0 ? length : dfi_files_belong(process, shadow);
+}
+
 /* PR_SET_SYSCALL_USER_DISPATCH: as a kernel without it answers. */
 long dfi_do_prctl(struct dfi_frame *frame)
 {
     switch (frame->args[0]) {
     case DFI_PR_INSIDE:
-        return 1;
+        return is_inside(dfi_self()->process, frame->args[1]);
     case PR_SET_SYSCALL_USER_DISPATCH:
         return -EINVAL;
     case PR_SET_SECCOMP:

@@ -92,6 +92,12 @@ bool dfi_files_rooted(const struct dfi_process *process)
     return process->files && dfi_root_of(process->files) != 0;
 }
 
+bool dfi_files_belong(const struct dfi_process *process, const char *shadow)
+{
+    return process->files && process->files->shadow_len > 0 &&
+           strcmp(process->files->shadow, shadow) == 0;
+}
+
 void dfi_files_count_trips(struct df_link *link)
 {
     dfi_count_more(DFI_EVENT_TRIPS, atomic_exchange(&link->trips, 0));

@@ -115,6 +115,39 @@ def test_a_run_sees_all_file_systems_of_a_server(run, start, tmp_path, option):
     assert again.stdout.split() == [f"{first}:", f"{second}:", "g"]
 
 
+_RUN = shlex.join([*COMMAND, "run", "-m"])
+
+
+def test_a_run_within_a_run_of_the_same_server(run, server, tmp_path):
+    """Its command is one more program of the outer run."""
+    script = tmp_path / "script"
+    script.write_text(f"cat {server.point}/f; exit 3\n")  # no "#!": execvp(3) calls sh
+    script.chmod(0o755)
+    line = (
+        f"echo x >{server.point}/f; {_RUN} @tmp -- {script}; echo $?; {_RUN} @tmp -- yes | head -1"
+    )
+    done = run("run", "-m", "@tmp", *shell(line))
+    assert (done.stdout, done.stderr) == ("x\n3\ny\n", "")
+    for inner, status, said in (
+        (f"{_RUN} @tmp --verbose -- /bin/true", 0, "of a run with @tmp already"),
+        (f"{_RUN} @tmp -- nothing-such", 127, "command not found"),
+        (f"{_RUN} @tmp -- /etc/passwd", 126, "Permission denied"),
+        (f"{_RUN} @tmp --stats -- echo started", 125, "outer run"),
+        (f"{_RUN} @nobody -- echo started", 125, "one run at most"),
+        (f"{_RUN} 'memfs /m' -- echo started", 125, "one run at most"),
+        (shlex.join([*COMMAND, "env", "-m", "@tmp"]), 125, "nothing to enter"),
+    ):
+        done = run("run", "-m", "@tmp", *shell(inner))
+        assert (done.returncode, done.stdout) == (status, ""), (inner, done)
+        assert said in done.stderr, (inner, done)
+
+
+def test_a_run_of_another_server_within_a_run(run, server, tmp_path):
+    """Not that it is a run of any server counts, but of which."""
+    line = f"{_RUN} @tmp -- echo started"
+    assert run("run", "-m", f"memfs {tmp_path}/m", *shell(line)).returncode == 125
+
+
 _HOLDER = """
 import fcntl, mmap, os, sys
 fd = os.open(sys.argv[1] + "/f", os.O_RDWR | os.O_CREAT)
@@ -401,7 +434,8 @@ def test_what_is_said_and_counted(run, server, tmp_path):
 def test_by_the_environment(server):
     command = shlex.join(COMMAND)
     script = (
-        f'eval "$({command} env -m @tmp)"; sh -c "echo y >{server.point}/f"; cat {server.point}/f; '
+        f'eval "$({command} env -m @tmp)"; sh -c "echo y >{server.point}/f"; '
+        f"{_RUN} @tmp -- cat {server.point}/f; "
         f'd=${{DIRECTFUSE_RUN%/run}}; eval "$({command} env --end)"; ls -d $d* || echo gone'
     )
     done = subprocess.run(
