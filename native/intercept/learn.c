@@ -2,8 +2,7 @@
  * learn.c - the table of sites that the programs of a run share (decision 059).
  *
  * It has no lock, for a program may be killed anywhere: entries are appended, and published by one
- * store. A file is known by its identity and its change time (ctime); one that is changed is
- * another.
+ * store.
  */
 #include "intercept/learn.h"
 
@@ -29,54 +28,50 @@ static struct dfi_learn *table(void)
     return (struct dfi_learn *)((char *)dfi_run + dfi_run->learn_offset);
 }
 
-static bool identify(int fd, struct dfi_learn_file *file)
-{
-    struct stat st;
-    if (dfi_kernel(__NR_fstat, fd, &st) < 0)
-        return false;
-    *file = (struct dfi_learn_file){.device = st.st_dev,
-                                    .inode = st.st_ino,
-                                    .size = (unsigned long)st.st_size,
-                                    .changed = st.st_ctime * 1000000000 + st.st_ctime_nsec};
-    return true;
-}
-
-static bool is_same(const struct dfi_learn_file *left, const struct dfi_learn_file *right)
+static bool is_same(const struct dfi_learn_id *left, const struct dfi_learn_id *right)
 {
     return left->device == right->device && left->inode == right->inode &&
            left->size == right->size && left->changed == right->changed;
 }
 
 /* Takes a free entry; false: another program has been faster. */
-static bool write_entry(struct dfi_learn_file *entry, const struct dfi_learn_file *file)
+static bool write_entry(struct dfi_learn_file *entry, const struct dfi_learn_id *id)
 {
     int state = FREE;
     if (!__atomic_compare_exchange_n(&entry->state, &state, WRITTEN, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
         return false;
-    entry->device = file->device;
-    entry->inode = file->inode;
-    entry->size = file->size;
-    entry->changed = file->changed;
+    entry->id = *id;
     __atomic_store_n(&entry->state, READABLE, __ATOMIC_RELEASE);
     return true;
 }
 
-int dfi_learn_file(int fd)
+int dfi_learn_known(const struct dfi_learn_id *id)
 {
-    struct dfi_learn_file file;
-    if (dfi_run == NULL || !identify(fd, &file))
+    if (dfi_run == NULL)
         return DFI_LEARN_NONE;
     for (int i = 0; i < DFI_LEARN_FILES; i++) {
         struct dfi_learn_file *entry = &table()->files[i];
         int state = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
-        if ((state == READABLE && is_same(entry, &file)) ||
-            (state == FREE && write_entry(entry, &file))) {
+        if ((state == READABLE && is_same(&entry->id, id)) ||
+            (state == FREE && write_entry(entry, id))) {
             __atomic_fetch_add(&entry->starts, 1, __ATOMIC_RELAXED);
             return i;
         }
     }
     return DFI_LEARN_NONE;
+}
+
+int dfi_learn_file(int fd)
+{
+    struct stat st;
+    if (dfi_kernel(__NR_fstat, fd, &st) < 0)
+        return DFI_LEARN_NONE;
+    const struct dfi_learn_id id = {.device = st.st_dev,
+                                    .inode = st.st_ino,
+                                    .size = (unsigned long)st.st_size,
+                                    .changed = st.st_ctime * 1000000000 + st.st_ctime_nsec};
+    return dfi_learn_known(&id);
 }
 
 /* By its 1 + index; NULL for 0, and for what no program of ours has written. */

@@ -12,11 +12,16 @@
 #define DFI_LEARN_PAGES 512 /* of a larger file several share a bit */
 #define DFI_LEARN_NONE  (-1)
 
-struct dfi_learn_file {
+/* By which a file is known: one that is changed is another. */
+struct dfi_learn_id {
     unsigned long device, inode, size, changed; /* changed: ctime, ns */
-    int state;                                  /* 0 free, 1 being written, 2 to be read */
-    unsigned starts;                            /* how often it was mapped as code */
-    unsigned first;                             /* of its sites: 1 + index; 0: none */
+};
+
+struct dfi_learn_file {
+    struct dfi_learn_id id;
+    int state;       /* 0 free, 1 being written, 2 to be read */
+    unsigned starts; /* how often it was mapped as code */
+    unsigned first;  /* of its sites: 1 + index; 0: none */
     unsigned pad;
     unsigned long pages[DFI_LEARN_PAGES / 64]; /* that are rewritten anyway: their number's bit */
 };
@@ -41,7 +46,10 @@ struct dfi_learn {
 
 _Static_assert(sizeof(struct dfi_learn) <= 1 << 15, "directfuse/_run_block.py");
 
-/* The file of a descriptor that is being mapped as code, which counts; DFI_LEARN_NONE: no room. */
+/* A file that is being mapped as code, which counts; DFI_LEARN_NONE: no room. */
+int dfi_learn_known(const struct dfi_learn_id *id);
+
+/* The same, that of a descriptor. */
 int dfi_learn_file(int fd);
 
 /* A program has trapped for its first time at an offset of a file. */

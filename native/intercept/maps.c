@@ -2,9 +2,10 @@
  * maps.c - which addresses are code from a file, neither writable nor shared: what may be
  * rewritten; and what is mapped at all.
  *
- * The loader says what it has mapped. What else comes is asked of /proc/self/maps: by its ioctl,
- * which looks at one mapping, and before Linux 6.11 by reading all of them. Code that a program
- * made itself stays as it made it. What the program maps or protects anew is forgotten. Under
+ * The loader says what it has mapped, and mmap what it has copied from files of mounts, which is no
+ * file's to the kernel. What else comes is asked of /proc/self/maps: by its ioctl, which looks at
+ * one mapping, and before Linux 6.11 by reading all of them. Code that a program made itself stays
+ * as it made it. What the program maps or protects anew is forgotten. Under
  * dfi_rewrite_lock.
  */
 #include "intercept/maps.h"
@@ -15,7 +16,7 @@
 #include <linux/fcntl.h>
 #include <linux/ioctl.h>
 
-#define RANGES 64
+#define RANGES 512 /* of libraries that are copies: a program of Python has some hundred */
 
 struct range {
     uintptr_t start, end;

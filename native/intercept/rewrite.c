@@ -312,6 +312,17 @@ long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, uns
     return got;
 }
 
+void dfi_rewrite_copy(uintptr_t at, size_t size, int file, unsigned long offset)
+{
+    if (!dfi_rewrite_on)
+        return;
+    dfi_lock(&dfi_rewrite_lock);
+    if (has_learnt(file, offset, size))
+        rewrite_learnt(at, size, file, offset);
+    dfi_maps_known(at, at + size, file, offset);
+    dfi_unlock(&dfi_rewrite_lock);
+}
+
 void dfi_rewrite_changed(uintptr_t start, size_t size)
 {
     uintptr_t end = start + size < start ? UINTPTR_MAX : start + size;

@@ -20,6 +20,12 @@ void dfi_rewrite_hit(uintptr_t site, unsigned long *nr);
 long dfi_rewrite_map(uintptr_t at, size_t size, unsigned long flags, int fd, unsigned long offset);
 
 /*
+ * The same for code of a file that lies in memory of its own, [at, at + size), which is still
+ * writable: what is learnt of `file` (learn.h) is rewritten, and the rest when it has trapped.
+ */
+void dfi_rewrite_copy(uintptr_t at, size_t size, int file, unsigned long offset);
+
+/*
  * The program is about to change what is mapped there, or its rights: what is known of code there
  * holds no longer. Code that it made itself, or wants to write to, is left as it is.
  */

@@ -13,6 +13,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
+#include "intercept/learn.h"
 #include "intercept/rewrite.h"
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
@@ -89,6 +90,7 @@ static long map_there(struct dfi_files *files, unsigned long at, size_t length, 
 struct request {
     unsigned long address, length, prot, flags, offset;
     int fd;
+    bool links; /* it is the dynamic linker that asks */
     uint64_t handle;
 };
 
@@ -235,6 +237,33 @@ static long note_copy(struct dfi_files *files, const struct request *r, unsigned
     return ret < 0 ? ret : dfi_copies_add(files, at, at + whole, name, r->offset);
 }
 
+/* By which the programs of the run know the file whose code is mapped. */
+static int learnt_file(struct dfi_files *files, const struct request *r)
+{
+    struct df_trip trip = dfi_trip_of(files);
+    struct df_trip_where where = {.base = r->handle, .name = ""};
+    struct stat st;
+
+    if (!r->links || df_trip_getattr(&trip, &where, &st) < 0)
+        return DFI_LEARN_NONE;
+    const struct dfi_learn_id id = {
+        .device = st.st_dev,
+        .inode = st.st_ino,
+        .size = (unsigned long)st.st_size,
+        .changed =
+            (unsigned long)st.st_ctim.tv_sec * 1000000000 + (unsigned long)st.st_ctim.tv_nsec,
+    };
+    return dfi_learn_known(&id);
+}
+
+/* Code of the file, as a library's, has its system calls rewritten as that of a file of the
+ * kernel's. */
+static void rewrite(struct dfi_files *files, const struct request *r, unsigned long at, size_t size)
+{
+    if (dfi_rewrite_on && r->prot == (PROT_READ | PROT_EXEC) && size > 0)
+        dfi_rewrite_copy(at, size, learnt_file(files, r), r->offset);
+}
+
 /* What is behind the memory that was filled: pages behind the end of the file, and from `end` on
  * what is covered by other segments, or would be read as zeros. */
 static long close_memory(struct dfi_files *files, const struct request *r, unsigned long at,
@@ -291,10 +320,13 @@ static long map_private(struct dfi_files *files, const struct request *r)
         return at;
     if (ret >= 0)
         ret = fill_wanted(r, (char *)at, (size_t)ret, &end);
-    if (ret >= 0)
+    if (ret >= 0) {
+        rewrite(files, r, (unsigned long)at, (size_t)ret);
         ret = close_memory(files, r, (unsigned long)at, (size_t)ret, end);
+    }
     if (ret < 0) {
         dfi_copies_cut(files, (unsigned long)at, (unsigned long)at + whole_pages(r->length));
+        dfi_rewrite_changed((unsigned long)at, whole_pages(r->length));
         dfi_kernel(__NR_munmap, at, r->length);
         return ret;
     }
@@ -429,7 +461,13 @@ long dfi_do_mmap(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
     const unsigned long *a = frame->args;
-    struct request r = {a[0], a[1], a[2] & PROTECTIONS, a[3], a[5], (int)a[4], 0};
+    struct request r = {.address = a[0],
+                        .length = a[1],
+                        .prot = a[2] & PROTECTIONS,
+                        .flags = a[3],
+                        .offset = a[5],
+                        .fd = (int)a[4],
+                        .links = dfi_rewrite_is_linker(frame->ip)};
     struct dfi_record record;
     long ret;
 

@@ -1,6 +1,7 @@
 """Shared libraries stored in a mount: loaded whole, and read no more than once."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,71 @@ def test_a_library_in_a_mount_is_read_once(library, tmp_path):
     read = sum(row["bytes"] for name, row in operations.items() if name.startswith("read"))
     size = library.stat().st_size
     assert size / 2 < read < 1.5 * size
+
+
+#: Thirty system calls, each `count` times; how many were answered.
+_ASKS = """
+#define ASK __asm__ volatile("mov $39, %%eax\\n syscall" : "=a"(got) : : "rcx", "r11", "memory"); \\
+            sum += got > 0;
+#define SIX ASK ASK ASK ASK ASK ASK
+int ask(int count) {
+    int got, sum = 0;
+    while (count-- > 0) { SIX SIX SIX SIX SIX }
+    return sum;
+}
+"""
+
+_ASK = """
+import ctypes, sys
+print(ctypes.CDLL(sys.argv[1]).ask(int(sys.argv[2])))
+"""
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("asking")
+    (directory / "ask.c").write_text(_ASKS)
+    build(directory / "ask.c", directory / "ask.so", "-shared", "-fPIC")
+    return directory / "ask.so"
+
+
+def _asked(mounted, library, count, programs):
+    """Of that many programs, with the library of the disk and with a copy of it in the mount."""
+    use = shlex.join([sys.executable, "-S", "-c", _ASK])
+    loop = f"for n in $(seq {programs}); do {use} $0 {count}; done"
+    disk = mounted("/bin/sh", "-c", loop, library)
+    copy = mounted(
+        "/bin/sh", "-c", f"cp {library} l.so && set -- ./l.so; {loop.replace('$0', '$1')}"
+    )
+    assert disk.seen() == copy.seen() == (0, f"{30 * count}\n".encode() * programs, b"")
+    return disk.events, copy.events
+
+
+def test_the_code_of_a_library_in_a_mount_is_rewritten(mounted, asking):
+    disk, copy = _asked(mounted, asking, 1000, 1)
+    assert disk["rewritten"] >= 30
+    assert abs(copy["rewritten"] - disk["rewritten"]) < 15
+    assert copy["trapped"] < disk["trapped"] + 500
+
+
+def test_programs_learn_of_the_code_of_a_library_in_a_mount(mounted, asking):
+    """Three traps are too few for a rewriting; those of several programs are not."""
+    (few, _), (disk, copy) = (_asked(mounted, asking, 3, programs) for programs in (1, 12))
+    assert disk["trapped"] < few["trapped"] + 11 * 60 < few["trapped"] + 11 * 90
+    assert copy["trapped"] < disk["trapped"] + 300
+
+
+def test_a_changed_library_in_a_mount_is_not_taken_for_the_old_one(mounted, asking, tmp_path):
+    """Where the first one has a system call the second one computes."""
+    other = asking.read_bytes().replace(b"\x0f\x05", b"\xff\xc0")  # inc %eax
+    assert other.count(b"\xff\xc0") >= 30
+    (tmp_path / "other.so").write_bytes(other)
+    use = shlex.join([sys.executable, "-S", "-c", _ASK, "./l.so", "4"])
+    script = (
+        f"cp $0 l.so; for n in $(seq 8); do {use}; done; cat $1 >l.so; {use}; cp $0 l.so; {use}"
+    )
+    found = mounted("/bin/sh", "-c", script, asking, tmp_path / "other.so")
+    assert found.seen() == (0, b"120\n" * 10, b"")
 
 
 _DENYWRITE = """
