@@ -15,6 +15,7 @@
 #include "intercept/brief.h"
 #include "intercept/learn.h"
 #include "intercept/rewrite.h"
+#include "syscalls/code_file.h"
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
 #include "syscalls/map_library.h"
@@ -387,10 +388,16 @@ static long map_file(struct dfi_files *files, const struct request *r, const str
     return at;
 }
 
+/* As dynamic linkers map libraries, and what they execute. */
+static bool is_of_library(const struct request *r)
+{
+    return r->flags & MAP_DENYWRITE || r->prot & PROT_EXEC;
+}
+
 /* Copying a part of a large file is no waste: libraries are mapped so, and headers of archives. */
 static bool is_small(const struct request *r)
 {
-    return r->length <= (size_t)DFI_SHADOW_WHOLE || r->prot & PROT_EXEC;
+    return r->length <= (size_t)DFI_SHADOW_WHOLE || is_of_library(r);
 }
 
 /* A large one would be brought by chunks, each by a fault. */
@@ -408,16 +415,65 @@ static bool is_file_small(struct dfi_files *files, const struct request *r)
 static bool is_worth_keeping(struct dfi_files *files, const struct request *r,
                              const struct df_ofd *ofd)
 {
-    return r->prot == PROT_READ && r->length >= (size_t)DFI_KEPT_LEAST &&
-           !dfi_map_may_be_library(r->flags, r->offset) && dfi_kept_again(files, ofd, r->handle) &&
-           is_file_small(files, r);
+    return r->prot == PROT_READ && r->length >= (size_t)DFI_KEPT_LEAST && !is_of_library(r) &&
+           dfi_kept_again(files, ofd, r->handle) && is_file_small(files, r);
+}
+
+/* By the dynamic linker, which nobody can look at meanwhile: writable until what is learnt of it is
+ * rewritten. */
+static bool is_to_be_rewritten(const struct request *r)
+{
+    return dfi_rewrite_on && r->links && r->prot == (PROT_READ | PROT_EXEC);
+}
+
+static long map_code(struct dfi_files *files, const struct request *r, long fd)
+{
+    unsigned long flags = r->flags & ~(unsigned long)MAP_SYNC;
+    size_t whole = whole_pages(r->length);
+    bool open = is_to_be_rewritten(r);
+    long ret, at = map_there(files, r->address, r->length, open ? PROT_READ | PROT_WRITE : r->prot,
+                             flags, fd, r->offset);
+
+    if (IS_ERROR(at))
+        return at;
+    if (open)
+        dfi_rewrite_copy((uintptr_t)at, whole, dfi_learn_file((int)fd), r->offset);
+    ret = open ? dfi_kernel(__NR_mprotect, at, whole, r->prot) : 0;
+    if (ret == 0)
+        ret = dfi_copies_add(files, (uintptr_t)at, (uintptr_t)at + whole,
+                             df_segment_name(files->link.segment, r->handle), r->offset);
+    if (ret == 0)
+        return at;
+    dfi_rewrite_changed((uintptr_t)at, whole);
+    dfi_kernel(__NR_munmap, at, whole);
+    return ret;
+}
+
+/* -ENOENT: it has to be copied. */
+static long map_shared_code(struct dfi_files *files, const struct request *r)
+{
+    struct df_trip trip = dfi_trip_of(files);
+    struct df_trip_where where = {.base = r->handle, .name = ""};
+    struct stat st;
+    long fd, at;
+
+    if (!is_of_library(r) || df_trip_getattr(&trip, &where, &st) < 0)
+        return -ENOENT;
+    fd = dfi_code_file(files, r->handle, st.st_size);
+    if (fd < 0)
+        return fd;
+    at = map_code(files, r, fd);
+    dfi_brief_close(fd);
+    return at;
 }
 
 /* Where there is no room for a data file there may be memory for a copy. */
 static long map_small(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
 {
-    long at = is_worth_keeping(files, r, ofd) ? map_file(files, r, ofd) : -ENOMEM;
+    long at = map_shared_code(files, r);
 
+    if (IS_ERROR(at) && is_worth_keeping(files, r, ofd))
+        at = map_file(files, r, ofd);
     return IS_ERROR(at) ? map_private(files, r) : at;
 }
 

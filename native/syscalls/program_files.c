@@ -11,6 +11,7 @@
 #include "core/scan.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
+#include "syscalls/code_file.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
 #include "syscalls/root.h"
@@ -104,7 +105,9 @@ static long copy_leg(struct dfi_way *way, const struct dfi_leg *leg, off_t size)
     ret = dfi_way_open(way, leg, O_RDONLY | O_CLOEXEC);
     if (ret < 0)
         return ret;
-    ret = copy_program(files, way->record.foreign, size, name);
+    ret = dfi_code_file(files, way->record.foreign, size);
+    if (ret < 0)
+        ret = copy_program(files, way->record.foreign, size, name);
     dfi_way_shut(way);
     return ret;
 }

@@ -56,8 +56,8 @@ static long make(const struct dfi_files *files, const char *name, bool directory
 
 long dfi_shadow_begin(struct dfi_files *files)
 {
-    static const char *const directories[] = {"/f", "/p", "/t", "/c", "/n",
-                                              "/s", "/d", "/b", "/k", "/l"};
+    static const char *const directories[] = {"/f", "/p", "/t", "/c", "/n", "/s",
+                                              "/d", "/b", "/k", "/l", "/x"};
     struct stat st;
     long ret;
 

@@ -14,10 +14,8 @@
 #include "syscalls/number.h"
 #include "syscalls/shadow.h"
 
-#define KEPT_DATA     'k'
-#define KEPT_CHUNKS   'l'
-
-#define KEPT_NAME_MAX (DFI_SHADOW_NAME_MAX + 2 * 21)
+#define KEPT_DATA   'k'
+#define KEPT_CHUNKS 'l'
 
 /* ---- which bytes a file has ------------------------------------------------------------------ */
 
@@ -92,8 +90,8 @@ bool dfi_kept_holds(const struct dfi_files *files, const struct df_ofd *ofd, uin
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void kept_name(const struct dfi_files *files, char letter, const struct df_ofd *ofd,
-                      const struct dfi_kept *kept, char name[KEPT_NAME_MAX])
+void dfi_kept_name(const struct dfi_files *files, char letter, const struct df_ofd *ofd,
+                   const struct dfi_kept *kept, char name[DFI_KEPT_NAME_MAX])
 {
     char *end;
 
@@ -110,9 +108,9 @@ static void kept_name(const struct dfi_files *files, char letter, const struct d
 static long add_name(const struct dfi_files *files, const struct df_ofd *ofd,
                      const struct dfi_kept *kept, char letter, bool take)
 {
-    char kept_as[KEPT_NAME_MAX], used_as[DFI_SHADOW_NAME_MAX];
+    char kept_as[DFI_KEPT_NAME_MAX], used_as[DFI_SHADOW_NAME_MAX];
 
-    kept_name(files, letter == DFI_SHADOW_DATA ? KEPT_DATA : KEPT_CHUNKS, ofd, kept, kept_as);
+    dfi_kept_name(files, letter == DFI_SHADOW_DATA ? KEPT_DATA : KEPT_CHUNKS, ofd, kept, kept_as);
     dfi_shadow_name(files, letter, (uint32_t)ofd->mount, ofd->ino, used_as);
     return take ? dfi_kernel(__NR_link, kept_as, used_as) : dfi_kernel(__NR_link, used_as, kept_as);
 }
@@ -148,28 +146,57 @@ void dfi_kept_leave(const struct dfi_files *files, const struct df_ofd *ofd,
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-static bool drop_letter(const struct dfi_files *files, char letter)
+static uint64_t bytes_of(long directory, const char *name)
+{
+    struct stat st;
+
+    return dfi_kernel(__NR_newfstatat, directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                   S_ISREG(st.st_mode)
+               ? (uint64_t)st.st_blocks * 512
+               : 0;
+}
+
+static uint64_t drop_one(long directory, const char *name)
+{
+    return dfi_kernel(__NR_unlinkat, directory, name, 0) == 0;
+}
+
+/* The sum of what `of` says of each name. */
+static uint64_t each(const struct dfi_files *files, char letter,
+                     uint64_t (*of)(long directory, const char *name))
 {
     _Alignas(8) char path[DFI_SHADOW_NAME_MAX], entries[2048];
-    const char of[] = {'/', letter, '\0'};
-    bool any = false;
+    const char below[] = {'/', letter, '\0'};
+    uint64_t sum = 0;
     long fd, got;
 
-    strcpy(mempcpy(path, files->shadow, files->shadow_len), of);
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), below);
     fd = dfi_brief_open(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
-        return false;
+        return 0;
     while ((got = dfi_kernel(__NR_getdents64, fd, entries, sizeof(entries))) > 0)
         for (long at = 0; at < got; at += ((struct dfi_dirent *)(entries + at))->size)
-            any |=
-                dfi_kernel(__NR_unlinkat, fd, ((struct dfi_dirent *)(entries + at))->name, 0) == 0;
+            sum += of(fd, ((struct dfi_dirent *)(entries + at))->name);
     dfi_brief_close(fd);
-    return any;
+    return sum;
+}
+
+uint64_t dfi_kept_bytes(const struct dfi_files *files, char letter)
+{
+    return each(files, letter, bytes_of);
+}
+
+bool dfi_kept_drop_code(const struct dfi_files *files)
+{
+    return each(files, DFI_KEPT_CODE, drop_one) > 0;
 }
 
 bool dfi_kept_drop(const struct dfi_files *files)
 {
-    bool any = drop_letter(files, KEPT_DATA);
+    const char letters[] = {KEPT_DATA, KEPT_CHUNKS, DFI_KEPT_CODE};
+    uint64_t any = 0;
 
-    return drop_letter(files, KEPT_CHUNKS) || any;
+    for (size_t i = 0; i < sizeof(letters); i++)
+        any += each(files, letters[i], drop_one);
+    return any > 0;
 }

@@ -16,6 +16,7 @@
 #define DF_SYSCALLS_SHADOW_KEPT_H
 
 #include "syscalls/files.h"
+#include "syscalls/shadow.h"
 
 #define DFI_KEPT_LEAST ((off_t)64 << 10) /* bytes: to copy fewer is as cheap as a name */
 
@@ -47,5 +48,20 @@ void dfi_kept_leave(const struct dfi_files *files, const struct df_ofd *ofd,
 
 /* Memory is short: nothing is kept. True: something was. */
 bool dfi_kept_drop(const struct dfi_files *files);
+
+/* ---- for code_file.c ---- */
+
+#define DFI_KEPT_CODE     'x'
+#define DFI_KEPT_NAME_MAX (DFI_SHADOW_NAME_MAX + 2 * 21)
+
+/* <shadow>/<letter>/<mount>.<ino>.<id>.<written> */
+void dfi_kept_name(const struct dfi_files *files, char letter, const struct df_ofd *ofd,
+                   const struct dfi_kept *kept, char name[DFI_KEPT_NAME_MAX]);
+
+/* How much those of a letter take, in bytes. */
+uint64_t dfi_kept_bytes(const struct dfi_files *files, char letter);
+
+/* Those of code have no name any more; who runs them goes on. */
+bool dfi_kept_drop_code(const struct dfi_files *files);
 
 #endif

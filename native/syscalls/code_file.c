@@ -1,0 +1,125 @@
+/*
+ * code_file.c - the copies of programs and libraries; see code_file.h.
+ */
+#include "syscalls/code_file.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "intercept/brief.h"
+#include "syscalls/proc.h"
+#include "syscalls/shadow.h"
+#include "syscalls/shadow_fill.h"
+#include "syscalls/shadow_kept.h"
+
+#define PART 8 /* of what there is room for */
+
+/* Where code may be executed at all. */
+static bool may_execute(long fd)
+{
+    struct statfs st;
+
+    return dfi_kernel(__NR_fstatfs, fd, &st) == 0 && !(st.f_flags & ST_NOEXEC);
+}
+
+static long found(const char *name)
+{
+    long fd = dfi_brief_open(name, O_RDONLY | O_NOFOLLOW);
+
+    if (fd < 0 || may_execute(fd))
+        return fd;
+    dfi_brief_close(fd);
+    return -ENOENT;
+}
+
+/* A file without a name, in the directory of the copies. */
+static long new_file(const struct dfi_files *files)
+{
+    char path[DFI_SHADOW_NAME_MAX];
+
+    strcpy(mempcpy(path, files->shadow, files->shadow_len), "/x");
+    return dfi_brief(__NR_open, path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0444);
+}
+
+/* Bytes that all copies may take, of a shadow directory and of the memory of the job. */
+static uint64_t most_of(const struct dfi_files *files, const struct statfs *st)
+{
+    uint64_t most = st->f_blocks * (uint64_t)st->f_bsize, memory = files->hold.memory;
+
+    return (memory != 0 && memory < most ? memory : most) / PART;
+}
+
+/* With what is there it takes no more than that; else nothing of those is left. */
+static bool has_room(const struct dfi_files *files, long fd, off_t size)
+{
+    struct statfs st;
+    uint64_t most;
+
+    if (dfi_kernel(__NR_fstatfs, fd, &st) < 0)
+        return false;
+    most = most_of(files, &st);
+    if ((uint64_t)size > most)
+        return false;
+    if (dfi_kept_bytes(files, DFI_KEPT_CODE) + (uint64_t)size > most)
+        dfi_kept_drop_code(files);
+    return dfi_fill_has_room(fd, (uint64_t)size);
+}
+
+static long fill(struct dfi_files *files, long fd, uint64_t handle, off_t size)
+{
+    struct dfi_filling filling;
+    long ret = size > files->caller.size_limit ? -EFBIG : dfi_kernel(__NR_ftruncate, fd, size);
+
+    if (ret == 0)
+        ret = dfi_fill_begin(&filling, files, handle, fd);
+    if (ret < 0)
+        return ret;
+    ret = dfi_fill_all(&filling, size);
+    dfi_fill_end(&filling);
+    return ret;
+}
+
+/* Others may have been faster, with the same bytes. */
+static long give_name(long fd, const char *name)
+{
+    char link[DFI_PROC_LINK_MAX];
+
+    dfi_proc_link((int)fd, link);
+    return dfi_kernel(__NR_linkat, AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+static void make(struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle, off_t size,
+                 const struct dfi_kept *kept, const char *name)
+{
+    long fd = new_file(files);
+
+    if (fd < 0)
+        return;
+    if (may_execute(fd) && has_room(files, fd, size) && fill(files, fd, handle, size) == 0 &&
+        dfi_kept_holds(files, ofd, handle, kept))
+        give_name(fd, name);
+    dfi_brief_close(fd);
+}
+
+long dfi_code_file(struct dfi_files *files, uint64_t handle, off_t size)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct dfi_kept kept = {0};
+    char name[DFI_KEPT_NAME_MAX];
+    long fd;
+
+    if (ofd && size >= DFI_KEPT_LEAST)
+        kept = dfi_kept_now(files, ofd, handle);
+    if (kept.id == 0)
+        return -ENOENT;
+    dfi_kept_name(files, DFI_KEPT_CODE, ofd, &kept, name);
+    fd = found(name);
+    if (fd >= 0 || !dfi_kept_again(files, ofd, handle))
+        return fd < 0 ? -ENOENT : fd;
+    make(files, ofd, handle, size, &kept, name);
+    fd = found(name);
+    return fd < 0 ? -ENOENT : fd;
+}

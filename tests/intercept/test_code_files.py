@@ -1,0 +1,108 @@
+"""Programs and libraries in a mount that several processes use: they share one copy of the code."""
+
+import os
+import shlex
+import sys
+
+import pytest
+from building import build
+
+#: As large as code has to be to be shared.
+_BALLAST = "const char ballast[200000] = {{1, [199999] = 1}};\n"  # of str.format()
+
+_LIBRARY = _BALLAST + "int answer(int given) {{ return given + {add} + ballast[given] - 1; }}\n"
+
+_PROGRAM = (
+    "#include <stdio.h>\n"
+    + _BALLAST
+    + 'int main(int argc, char **argv) {{ printf("{say} %d\\n", ballast[argc - 1]); return 0; }}\n'
+)
+
+#: Whether a process has memory that is of a copy for all, as others see it.
+_LOOK = "import sys; print('/x/' in open(f'/proc/{sys.argv[1]}/maps').read())"
+
+#: Tells that of itself, what it sees itself, and what the library says, again when it is told to.
+_USE = """
+import ctypes, os, subprocess, sys
+library = ctypes.CDLL(sys.argv[1])
+look = [sys.executable, "-S", "-c", sys.argv[2], str(os.getpid())]
+sys.stdout.write(subprocess.check_output(look, text=True))
+own = [line.split() for line in open("/proc/self/maps") if sys.argv[1][1:] in line]
+print(any(words[1] == "r-xp" for words in own), any("/dev/shm" in words[-1] for words in own))
+print(library.answer(0), flush=True)
+open("ready", "w").close()
+for line in sys.stdin:
+    print(library.answer(0), flush=True)
+"""
+
+_PYTHON = shlex.join([sys.executable, "-S", "-c", _USE, "./l.so", _LOOK])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Libraries a.so and b.so, which answer 10 and 20, and programs a and b, of one size each."""
+    directory = tmp_path_factory.mktemp("code")
+    for name, add in ("a", 10), ("b", 20):
+        (directory / f"{name}.c").write_text(_LIBRARY.format(add=add))
+        build(directory / f"{name}.c", directory / f"{name}.so", "-shared", "-fPIC", "-O1")
+        (directory / f"{name}.c").write_text(_PROGRAM.format(say=name))
+        build(directory / f"{name}.c", directory / name, "-O1")
+    return directory
+
+
+def _loop(command, count=5):
+    return f"for n in $(seq {count}); do {command}; done"
+
+
+def _shared(found):
+    """Whether each process had code that it shares; and all that it said besides."""
+    lines = found.out.decode().splitlines()
+    assert found.status == 0, found
+    return [line == "True" for line in lines[::3]], lines[1::3], lines[2::3]
+
+
+def test_processes_share_the_code_of_a_library(mounted, made):
+    script = f"cp {made}/a.so l.so; {_loop(f'{_PYTHON} </dev/null')}"
+    shared, own, said = _shared(mounted("/bin/sh", "-c", script))
+    assert shared[0] is False and shared[-1] is True
+    assert set(own) == {"True False"} and set(said) == {"10"}
+
+
+def test_processes_share_the_code_of_a_program(mounted):
+    look = shlex.join([sys.executable, "-S", "-c", _LOOK])
+    use = shlex.quote(f"{look} $$; true")
+    found = mounted("/bin/sh", "-c", f"cp /bin/bash sh; {_loop(f'./sh -c {use}')}")
+    shared = found.out.split()
+    assert shared[0] == b"False" and shared[-1] == b"True", found
+
+
+@pytest.mark.parametrize("change", ["cat {new} >{old}", "cp {new} {old}.n; mv {old}.n {old}"])
+def test_a_changed_file_is_not_taken_for_the_old_one(mounted, made, change):
+    """Nor does who runs the old one notice: it goes on with that, also when it is written to."""
+    new = change.format(new=f"{made}/b.so", old="l.so")
+    program = change.format(new=f"{made}/b", old="p")
+    begin = f"cp {made}/a.so l.so; cp {made}/a p; {_loop(f'{_PYTHON} </dev/null >/dev/null')}"
+    begin += f"; {_loop('./p >/dev/null')}"
+    wait = "until [ -e ready ]; do sleep 0.05; done"
+    use = f"rm ready; ({wait}; {new}; {program}; echo) | {_PYTHON}"
+    script = f"{begin}; {use}; {_loop(f'{_PYTHON} </dev/null')}; {_loop('./p')}"
+    found = mounted("/bin/sh", "-c", script)
+    lines = found.out.decode().splitlines()
+    assert lines[:4] == ["True", "True False", "10", "10"]
+    assert set(lines[6:19:3]) == {"20"} and lines[19:] == ["b 1"] * 5
+
+
+def test_code_that_is_open_for_writing_is_not_shared(mounted, made):
+    script = f"cp {made}/a.so l.so; exec 3>>l.so; {_loop(f'{_PYTHON} </dev/null')}"
+    shared, _, said = _shared(mounted("/bin/sh", "-c", script))
+    assert not any(shared) and set(said) == {"10"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
+@pytest.mark.parametrize("options", ["noexec", "size=1m"], ids=["noexec", "small"])
+def test_where_code_cannot_be_shared_it_is_copied(within, made, options):
+    mounted = within(options)
+    script = f"cp {made}/a.so l.so; {_loop(f'{_PYTHON} </dev/null')}"
+    shared, own, said = _shared(mounted("/bin/sh", "-c", script))
+    assert not any(shared)
+    assert set(own) == {"True False"} and set(said) == {"10"}
