@@ -1,0 +1,1 @@
+"""What the pages show, done as a reader does it."""
