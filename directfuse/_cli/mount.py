@@ -233,7 +233,9 @@ def _wait(program: _kernel.Program, timeout: float, file: str | None) -> None:
         program.wait_mounted(timeout)
     except _kernel.MountFailed as error:
         status = error.status if error.status is not None and error.status > 0 else None
-        raise Failure(str(error), *([status] if status else [])) from error
+        remedy = _images.remedy(program.argv)
+        words = f"{error}\n({remedy})" if remedy else str(error)
+        raise Failure(words, *([status] if status else [])) from error
     except TimeoutError as error:
         words = program.words()
         raise Failure(f"{error}" + (f". It said:\n{words}" if words else "")) from error

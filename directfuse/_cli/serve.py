@@ -11,9 +11,10 @@ from pathlib import Path
 
 import click
 
+from directfuse import _images
 from directfuse._cli._background import Background, leave
 from directfuse._cli._config import Config
-from directfuse._cli._failure import Failure
+from directfuse._cli._failure import Failure, tell
 from directfuse._cli._output import say
 from directfuse._cli._words import FileName, command_line_argument
 from directfuse._cli.mount import split
@@ -101,12 +102,14 @@ def serve(
         raise click.UsageError("--log is for --background")
     path = _socket(name)
     if not background:
-        return _serve(commands, name, path, again, call_timeout, None)
+        status = _serve(commands, name, path, again, call_timeout, None)
+        return _with_remedies(commands, status)
     left = leave(log)
     if isinstance(left, int):
         return left
     with left.listening():
-        return _serve(commands, name, path, again, call_timeout, left)
+        status = _serve(commands, name, path, again, call_timeout, left)
+    return _with_remedies(commands, status)
 
 
 def _check(commands: Sequence[Sequence[str]]) -> None:
@@ -254,13 +257,18 @@ def _run(
     if status < 0:
         lines = " and ".join(map(shlex.join, commands))
         raise Failure(f"{lines}: the mount server was ended by signal {-status}")
-    return _refused(status) if 0 < status < _SIGNALS else status
+    return status
 
 
-def _refused(code: int) -> int:
-    """The server has said why; how a limit is raised, it does not know. An exit status."""
-    if remedy := limit_remedy(code):
-        click.echo(remedy, err=True)
+def _with_remedies(commands: Sequence[Sequence[str]], status: int) -> int:
+    """Of the server's status an exit status. It has said why it is none of success; what is wrong
+    with a file and how a limit is raised, it does not know."""
+    if not 0 < status < _SIGNALS:
+        return status
+    for image in filter(None, map(_images.remedy, commands)):
+        tell(f"({image})")
+    if limit := limit_remedy(status):
+        tell(limit)
     return 1
 
 

@@ -77,9 +77,13 @@ def test_a_file_that_would_be_waited_for_is_not_read(files):
     assert _images.remedy(["squashfuse", "fifo", "/data"]) == ""
 
 
-def run(*options, **more):
-    words = [sys.executable, "-m", "directfuse", "run", *options, "--", "true"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=50, check=False, **more)
+def command(*words):
+    words = [sys.executable, "-m", "directfuse", *words]
+    return subprocess.run(words, capture_output=True, text=True, timeout=50, check=False)
+
+
+def run(*options):
+    return command("run", *options, "--", "true")
 
 
 def test_a_run_names_the_command_line_and_the_file(files):
@@ -99,3 +103,17 @@ def test_a_run_of_an_image_in_place_of_a_program(files):
     done = run("-m", "./whole.sqfs /data")
     assert done.returncode == 125
     assert "mount it by: squashfuse ./whole.sqfs MOUNTPOINT" in done.stderr
+
+
+@pytest.mark.parametrize("how", [(), ("--background",)])
+def test_a_server_that_cannot_begin_names_the_file(files, how, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(files))
+    done = command("serve", "squashfuse none.sqfs /data", "--name", "images", *how)
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"(there is no none.sqfs in {files})\n")
+
+
+def test_a_kernel_mount_names_the_file(files):
+    done = command("mount", "squashfuse none.sqfs directory")
+    assert done.returncode not in (0, 125), "it is squashfuse's own"
+    assert done.stderr.endswith(f"(there is no none.sqfs in {files})\n")
