@@ -43,6 +43,11 @@ def _one_word(
     context: click.Context, _parameter: click.Parameter, words: tuple[str, ...]
 ) -> str | None:
     """Without quotes it is what people write first."""
+    if len(words) > 1 and " " in words[0]:
+        rest = shlex.join(words[1:])
+        raise click.UsageError(
+            f"{rest}: not expected behind the file system's command line", context
+        )
     if len(words) > 1:
         whole = shlex.quote(shlex.join(words))
         raise click.UsageError(f"the file system's command line is one word here: {whole}", context)

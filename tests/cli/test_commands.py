@@ -306,6 +306,14 @@ def test_a_command_line_without_quotes_is_shown_with_them(run, command):
     assert done.stderr.endswith("is one word here: 'memfs /m'\n")
 
 
+@pytest.mark.parametrize("command", [["serve", "--name=x"], ["mount"], ["bench"]])
+def test_a_word_behind_the_command_line_is_named(run, command):
+    """It was taken into one, with quotes around quotes."""
+    done = run(*command, "memfs /m", "/more")
+    assert done.returncode == 125 and said_clearly(done)
+    assert "Error: /more: not expected behind" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("place", "remedy"), [("clone", "pip install -e ."), ("app.zip", "pip install --target")]
 )
