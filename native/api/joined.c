@@ -222,7 +222,8 @@ static int attach(struct df_joined *joined, const char *point, char *message, si
     error = df_mount_attach(&spec, &joined->remote.fs, &mount);
     if (error < 0 && message)
         snprintf(message, size, "%s cannot be mounted on: %s", spec.point,
-                 error == -EBUSY ? "something is mounted there, unmount it first"
+                 error == -EBUSY ? "something is mounted there: unmount it first, or name another "
+                                   "mountpoint"
                                  : strerror(-error));
     if (error == 0)
         joined->mount_id = mount->id;

@@ -86,7 +86,8 @@ static int attach(struct df_plugin *plugin, const struct df_session *session, st
     int error = df_mount_attach(&spec, fs, &mount);
     if (error) {
         snprintf(reason, sizeof(reason), "%s cannot be mounted on: %s", session->mountpoint,
-                 error == -EBUSY ? "something is mounted there, unmount it first"
+                 error == -EBUSY ? "something is mounted there: unmount it first, or name another "
+                                   "mountpoint"
                                  : strerror(-error));
         df_plugin_log(plugin, reason);
     }

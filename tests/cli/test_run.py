@@ -56,6 +56,15 @@ def test_several_file_systems(run, memory, tmp_path):
     assert (done.returncode, done.stdout) == (0, "from the passthrough\n"), done.stderr
 
 
+def test_a_mountpoint_that_is_taken_is_named_with_what_helps(run, memory):
+    """In a run there is nothing that could be unmounted."""
+    point, mount = memory
+    done = run("run", *mount, *mount, "--", "true")
+    assert done.returncode == 125
+    assert f"{point} cannot be mounted on: something is mounted there" in done.stderr
+    assert "name another mountpoint" in done.stderr
+
+
 def test_more_file_systems_than_there_is_room_for_are_counted(run, tmp_path):
     lines = [word for i in range(65) for word in ("-m", f"memfs {tmp_path}/{i}")]
     done = run("run", *lines[2:], *shell(f"echo hi >{tmp_path}/64/a; ls -d {tmp_path}/* | wc -l"))
