@@ -285,11 +285,12 @@ def _import(name: str) -> types.ModuleType:
 
 @contextlib.contextmanager
 def _search_path(directory: str) -> Iterator[None]:
+    """Behind all others. An entry of the same name that was there before stays where it is."""
     sys.path.append(directory)
     try:
         yield
     finally:
-        sys.path.remove(directory)
+        del sys.path[max(i for i, entry in enumerate(sys.path) if entry == directory)]
 
 
 # ---- scripts -------------------------------------------------------------------------------------
@@ -333,18 +334,23 @@ def of_module(words: Sequence[str]) -> Program:
     name = words[2]
 
     def body(_: Program) -> None:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-        loader: Any = spec.loader if spec else None
-        if spec is None or loader is None or not hasattr(loader, "get_code"):
-            raise MountError(errno.ENOENT, f"no module {name} that could be run", name)
-        module = _main_module(spec.origin)
-        module.__spec__ = spec
-        module.__package__ = spec.parent
-        exec(loader.get_code(spec.name), module.__dict__)
+        with _search_path(""):
+            _run_module(name)
 
     return Program([name, *words[3:]], body)
+
+
+def _run_module(name: str) -> None:
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    loader: Any = spec.loader if spec else None
+    if spec is None or loader is None or not hasattr(loader, "get_code"):
+        raise MountError(errno.ENOENT, f"no module {name} that could be run", name)
+    module = _main_module(spec.origin)
+    module.__spec__ = spec
+    module.__package__ = spec.parent
+    exec(loader.get_code(spec.name), module.__dict__)
 
 
 # ---- starting ------------------------------------------------------------------------------------

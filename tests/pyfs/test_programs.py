@@ -326,11 +326,26 @@ def test_module_and_class():
 
 
 @pytest.mark.usefixtures("importable")
-def test_the_working_directory_counts(tmp_path, monkeypatch):
-    (tmp_path / "here_only.py").write_text("from pyfs.memory import Memory as Fs\n")
+@pytest.mark.parametrize("line", ["here_only:Fs", "python3 -m here_only"])
+def test_the_working_directory_counts(tmp_path, monkeypatch, line):
+    """As for `python -m`: also to a command, on whose path it is not."""
+    (tmp_path / "here_only.py").write_text(
+        textwrap.dedent(PYFUSE3) + "from pyfs.memory import Memory as Fs\n"
+    )
     monkeypatch.chdir(tmp_path)
-    with directfuse.mount("here_only:Fs /named-here"):
+    monkeypatch.setattr(sys, "path", list(filter(None, sys.path)))
+    monkeypatch.delitem(sys.modules, "here_only", raising=False)
+    with directfuse.mount(f"{line} /named-here"):
         assert directfuse.listdir("/named-here") == ["a"]
+
+
+def test_a_module_that_is_not_found_leaves_the_path_as_it_was(monkeypatch):
+    """Of an interactive Python it begins with the working directory, which comes first then."""
+    path = ["", *filter(None, sys.path)]
+    monkeypatch.setattr(sys, "path", list(path))
+    with pytest.raises(directfuse.MountError):
+        directfuse.mount("no_such_module:Fs /m")
+    assert sys.path == path
 
 
 NO_SIGNATURE = """
