@@ -122,7 +122,6 @@ def reader(belongings, tmp_path):
         "TMPDIR": str(tmp_path),
         "XDG_RUNTIME_DIR": str(tmp_path),
         "PATH": f"{home}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(home),
         "RCLONE_CONFIG_REMOTE_TYPE": "local",
     }
 

@@ -60,6 +60,7 @@ def run(tree, names):
 
 
 def main(text):
+    sys.path[0] = ""  # as of an interactive Python
     tree = ast.parse(text)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     names = {name: presumed(name) for name in used - made(tree) - set(dir(builtins))}
