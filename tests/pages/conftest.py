@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tarfile
 import zlib
-from pathlib import Path
 
 import pytest
 
@@ -117,11 +116,12 @@ def reader(belongings, tmp_path):
     """Runs a file in a copy of the belongings, by a program."""
     home = tmp_path / "home"
     shutil.copytree(belongings, home, symlinks=True)
+    users = [path for path in os.environ["PATH"].split(":") if not path.endswith("sbin")]
     environment = os.environ | {
         "HOME": str(home),
         "TMPDIR": str(tmp_path),
         "XDG_RUNTIME_DIR": str(tmp_path),
-        "PATH": f"{home}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": ":".join([f"{home}/bin", os.path.dirname(sys.executable), *users]),
         "RCLONE_CONFIG_REMOTE_TYPE": "local",
     }
 
