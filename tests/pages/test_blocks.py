@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from directfuse._cli._config import read_config
 from tests.house.tree import shown
 
 from .blocks import BLOCK, blocks, pages
@@ -84,5 +85,10 @@ def test_blocks_work_as_printed(reader, block):
 
 
 @pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "toml"], ids=str)
-def test_toml_can_be_read(block):
-    assert tomllib.loads(block.text)
+def test_toml_can_be_read(block, tmp_path):
+    file = tmp_path / "block.toml"
+    file.write_text(block.text)
+    tables = tomllib.loads(block.text)
+    assert tables
+    if "mount" in tables:
+        read_config(file)
