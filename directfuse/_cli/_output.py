@@ -33,7 +33,7 @@ def print_table(
     """
     if not sys.stdout.isatty():
         for row in (columns, *rows):
-            click.echo("\t".join(row))
+            click.echo("\t".join(map(_one_cell, row)))
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -46,6 +46,11 @@ def print_table(
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def _one_cell(text: str) -> str:
+    """What a program said may have lines and tabs of its own."""
+    return text.replace("\n", " ").replace("\t", " ")
 
 
 @contextmanager

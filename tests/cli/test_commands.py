@@ -16,6 +16,7 @@ import directfuse
 from directfuse import _kernel, _paths
 from directfuse._cli import doctor
 from directfuse._cli._elf import Linkage
+from directfuse._cli._output import print_table
 from directfuse._cli.backends import fuse_api
 
 from .conftest import COMMAND, said_clearly
@@ -97,6 +98,12 @@ def test_backends_in_a_pipe_is_tabs(run):
     assert rows[0] == ["Name", "API", "Inline", "Helper", "Kernel", "From"]
     assert ["memfs", "libfuse 3, low-level", "yes", "yes", "yes", "directfuse"] in rows
     assert ["passthrough", "libfuse 3, high-level", "yes", "yes", "yes", "directfuse"] in rows
+
+
+def test_a_row_in_a_pipe_is_one_line(capsys):
+    """Whatever the words of a program are that doctor shows in it."""
+    print_table(["For", "Detail"], [["kernel mount", "It said:\nfuse:\tno device"]])
+    assert capsys.readouterr().out == "For\tDetail\nkernel mount\tIt said: fuse: no device\n"
 
 
 @pytest.mark.parametrize(
