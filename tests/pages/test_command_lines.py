@@ -1,15 +1,16 @@
-"""Command lines that are shown, in pages and in --help, are ones that the program takes."""
+"""Command lines and options that are shown, in pages and in --help, are those of the programs."""
 
 import inspect
 import re
 import shlex
+import subprocess
 from contextlib import suppress
 
 import click
 import pytest
 
 import directfuse
-from directfuse import _cli
+from directfuse import _cli, _paths
 from tests.house.tree import ROOT, shown
 
 from .blocks import BLOCK, blocks, pages
@@ -57,11 +58,36 @@ def test_command_lines_have_options_that_there_are(text):
         command(name).make_parser(click.Context(command(name))).parse_args(words)
 
 
+def section(page, title):
+    """The text below a heading, up to the next one."""
+    return (ROOT / page).read_text().partition(f"# {title}\n")[2].partition("\n#")[0]
+
+
+def first_cells(text):
+    """What the first column of its tables names by code."""
+    cells = re.findall(r"^\|([^|]*)\|", text, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([\w-]+)", cell)}
+
+
+def test_readme_names_every_command():
+    assert {name for name, _ in shown_in(section("README.md", "Commands"))} == set(NAMES)
+
+
 def test_run_has_the_options_of_its_page():
-    table = (ROOT / "docs/run.md").read_text().partition("## Options")[2].partition("###")[0]
-    told = set(re.findall(r"^\| `(-[\w-]+)", table, re.MULTILINE))
     there = {option.opts[0] for option in command("run").params if option.opts[0].startswith("-")}
-    assert told == there
+    assert first_cells(section("docs/run.md", "Options")) == there
+
+
+def test_the_build_has_the_options_of_its_page():
+    there = re.findall(r"^ *(?:option|set)\((DF_\w+)", (ROOT / "CMakeLists.txt").read_text(), re.M)
+    assert first_cells(section("CONTRIBUTING.md", "Building")) == set(there)
+
+
+def test_memfs_has_the_options_of_its_page():
+    done = subprocess.run([_paths.program("memfs"), "--help"], capture_output=True, text=True)
+    own = done.stdout.partition("memfs options:")[2].partition("Always set")[0]
+    there = set(re.findall(r"-o (\w+)", own))
+    assert first_cells(section("backends/memfs/README.md", "Options")) == {"-o", *there}
 
 
 def test_mount_has_the_arguments_of_its_page():
