@@ -233,11 +233,18 @@ def _wait(program: _kernel.Program, timeout: float, file: str | None) -> None:
         program.wait_mounted(timeout)
     except _kernel.MountFailed as error:
         status = error.status if error.status is not None and error.status > 0 else None
-        remedy = _images.remedy(program.argv)
-        words = f"{error}\n({remedy})" if remedy else str(error)
+        words = f"{error}{_remedy(program.argv)}"
         raise Failure(words, *([status] if status else [])) from error
     except TimeoutError as error:
         words = program.words()
         raise Failure(f"{error}" + (f". It said:\n{words}" if words else "")) from error
     if file is not None:
         _refuse_directory_over(file)
+
+
+def _remedy(argv: Sequence[str]) -> str:
+    """What is wrong with the image, or what does without the kernel; "" where neither helps."""
+    words = _images.remedy(argv)
+    if not words and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        words = "/dev/fuse cannot be opened here; `directfuse run -m '…' -- COMMAND` needs none"
+    return f"\n({words})" if words else ""

@@ -32,6 +32,21 @@ def kernel():
         pytest.skip("no access to /dev/fuse")
 
 
+#: A name space in which /dev/fuse is nobody's to open, and a process without any capability.
+HIDDEN = 'touch $0/no && chmod 0 $0/no && mount --bind $0/no /dev/fuse && exec "$@"'
+NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+
+
+@pytest.fixture
+def without_fuse(tmp_path):
+    """What runs a command so."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a mount name space")
+    if not os.path.exists("/dev/fuse"):
+        pytest.skip("nothing to hide")
+    return ["unshare", "-m", "sh", "-c", HIDDEN, str(tmp_path), *NO_RIGHTS]
+
+
 @pytest.fixture
 def point(kernel, tmp_path):
     """An empty directory to mount on; whatever is left there afterwards is unmounted."""

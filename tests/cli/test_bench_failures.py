@@ -150,16 +150,8 @@ def test_without_fio(run, area, tmp_path):
     assert "fio is not installed (Debian: apt install fio)" in notes
 
 
-#: A name space in which /dev/fuse is nobody's to open, and a process without any capability.
-HIDDEN = 'touch $0/no && chmod 0 $0/no && mount --bind $0/no /dev/fuse && exec "$@"'
-NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a mount name space")
-@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="nothing to hide")
-def test_without_rights_and_dev_fuse(area, tmp_path):
-    inside = ["unshare", "-m", "sh", "-c", HIDDEN, str(tmp_path), *NO_RIGHTS]
-    results = results_of([*inside, *COMMAND, *SMALL, "--budget=3", f"--directory={area}"])
+def test_without_rights_and_dev_fuse(area, without_fuse):
+    results = results_of([*without_fuse, *COMMAND, *SMALL, "--budget=3", f"--directory={area}"])
     subject = results["subjects"][0]
     assert {"plain directory", "inline", "inline, Python", "server", "run"} <= set(subject["proof"])
     notes = "\n".join(results["notes"])

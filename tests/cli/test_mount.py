@@ -108,6 +108,13 @@ def test_a_failing_program_gives_its_words_and_status(run, kernel, tmp_path):
     assert "missing" in done.stderr
 
 
+def test_what_does_without_dev_fuse_is_named(without_fuse, tmp_path):
+    command = [*without_fuse, *COMMAND, "mount", f"memfs {tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 1 and "memfs ended with status 1" in done.stderr
+    assert "/dev/fuse cannot be opened here; `directfuse run" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "status", "words"),
     [
