@@ -11,6 +11,10 @@ HEADER = NATIVE / "include/directfuse.h"
 CODE = ("*.c", "*.h", "*.py", "*.pyi", "*.def", "*.map", "*.cmake", "CMakeLists.txt")
 
 
+#: Directories that an installation makes in the source, whose files are not the project's.
+MADE = {".venv", "build"}
+
+
 def files(*patterns: str, under: str = ".") -> list[Path]:
     """Files of the repository, tracked or about to be."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", under]
@@ -18,7 +22,8 @@ def files(*patterns: str, under: str = ".") -> list[Path]:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
         names = {ROOT / name for name in listed.decode().split("\0") if name}
     except (OSError, subprocess.CalledProcessError):  # an unpacked source distribution
-        names = set((ROOT / under).rglob("*"))
+        found = (ROOT / under).rglob("*")
+        names = {path for path in found if not MADE.intersection(path.relative_to(ROOT).parts)}
     return sorted(
         path for path in names if path.is_file() and any(path.match(part) for part in patterns)
     )
