@@ -327,10 +327,11 @@ def mount(
         "server" runs it in a process of its own, a mount server, which ends with its last client:
         forked processes share it, and if it crashes, calls fail with ENOTCONN. "helper" runs the
         unmodified program in a process of its own, which speaks the FUSE protocol to this one.
-        "auto" is inline where the program can be loaded, else helper; a command line of one word
-        "@NAME" joins the server that `directfuse serve --name NAME` has started. The mount's
-        `placement` and `reason` say what was chosen. A Python file system is inline. Its server is
-        a Python interpreter, which runs its command line, or serves a pickled copy of an object.
+        "auto" is inline where the program can be loaded, else helper; the command line "@NAME", or
+        "@NAME MOUNTPOINT" where it has several file systems, joins the server that `directfuse
+        serve --name NAME` has started. The mount's `placement` and `reason` say what was chosen.
+        A Python file system is inline. Its server is a Python interpreter, which runs its command
+        line, or serves a pickled copy of an object.
     timing: whether stats() measures the time spent in the plugin; costs about 50 ns an operation.
     count: whether stats() counts operations; False saves a few ns an operation.
     may_wait: whether the plugin may wait for a network, a disk or another thread. Unless it is
