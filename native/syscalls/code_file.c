@@ -104,6 +104,12 @@ static void make(struct dfi_files *files, const struct df_ofd *ofd, uint64_t han
     dfi_brief_close(fd);
 }
 
+/* By programs that have mapped it shared: what they store is counted when it is written back. */
+static bool is_stored_to(const struct df_ofd *ofd)
+{
+    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_SHARED;
+}
+
 long dfi_code_file(struct dfi_files *files, uint64_t handle, off_t size)
 {
     const struct df_ofd *ofd = dfi_ofd(files, handle);
@@ -111,8 +117,8 @@ long dfi_code_file(struct dfi_files *files, uint64_t handle, off_t size)
     char name[DFI_KEPT_NAME_MAX];
     long fd;
 
-    if (ofd && size >= DFI_KEPT_LEAST)
-        kept = dfi_kept_now(files, ofd, handle);
+    if (ofd && size >= DFI_KEPT_LEAST && !is_stored_to(ofd))
+        kept = dfi_kept_of(files, ofd, handle);
     if (kept.id == 0)
         return -ENOENT;
     dfi_kept_name(files, DFI_KEPT_CODE, ofd, &kept, name);

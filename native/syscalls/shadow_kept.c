@@ -40,7 +40,8 @@ static struct df_content *content_of(const struct dfi_files *files, const struct
     return df_content_number(df_frames_of(segment), content);
 }
 
-static struct dfi_kept now(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle)
+struct dfi_kept dfi_kept_of(const struct dfi_files *files, const struct df_ofd *ofd,
+                            uint64_t handle)
 {
     const struct df_content *content = content_of(files, ofd);
     struct dfi_kept kept = {0};
@@ -55,7 +56,7 @@ static struct dfi_kept now(const struct dfi_files *files, const struct df_ofd *o
 struct dfi_kept dfi_kept_now(const struct dfi_files *files, const struct df_ofd *ofd,
                              uint64_t handle)
 {
-    struct dfi_kept kept = now(files, ofd, handle);
+    struct dfi_kept kept = dfi_kept_of(files, ofd, handle);
 
     if (kept.id != 0 && is_written_to(files, ofd)) /* a write may have been counted already */
         kept.id = 0;
@@ -67,7 +68,7 @@ struct dfi_kept dfi_kept_now(const struct dfi_files *files, const struct df_ofd 
 bool dfi_kept_again(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle)
 {
     struct df_content *content = content_of(files, ofd);
-    struct dfi_kept kept = now(files, ofd, handle);
+    struct dfi_kept kept = dfi_kept_of(files, ofd, handle);
     uint64_t bytes = kept.id * UINT64_C(0x9e3779b97f4a7c15) ^ kept.written;
 
     if (!content || kept.id == 0)
@@ -83,7 +84,7 @@ bool dfi_kept_again(const struct dfi_files *files, const struct df_ofd *ofd, uin
 bool dfi_kept_holds(const struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,
                     const struct dfi_kept *kept)
 {
-    struct dfi_kept later = now(files, ofd, handle);
+    struct dfi_kept later = dfi_kept_of(files, ofd, handle);
 
     return later.id == kept->id && later.written == kept->written;
 }

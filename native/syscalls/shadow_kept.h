@@ -22,10 +22,14 @@
 
 /* Which bytes a file has. */
 struct dfi_kept {
-    uint64_t id; /* 0: that is not known, or somebody may be writing to it */
+    uint64_t id; /* 0: that is not known; dfi_kept_now(): or somebody may be writing to it */
     uint64_t written;
 };
 
+struct dfi_kept dfi_kept_of(const struct dfi_files *files, const struct df_ofd *ofd,
+                            uint64_t handle);
+
+/* The same, for who is about to keep them: a write that was counted may not have been made yet. */
 struct dfi_kept dfi_kept_now(const struct dfi_files *files, const struct df_ofd *ofd,
                              uint64_t handle);
 
