@@ -147,10 +147,10 @@ static int take_away(struct df_frame *frame, const struct df_place *place, const
 
 /* An access control list; without bytes it is taken away. */
 static int set_acl(struct df_frame *frame, const struct df_place *place,
-                   const struct attribute *attribute)
+                   const struct attribute *attribute, int refused)
 {
     struct attribute list = *attribute;
-    int result = df_acl_set(list.name, place->entry.mode, list.value, list.size);
+    int result = df_acl_set(list.name, place->entry.mode, refused, list.value, list.size);
 
     list.flags = 0;
     if (result == 0)
@@ -160,6 +160,18 @@ static int set_acl(struct df_frame *frame, const struct df_place *place,
     return result == DF_ACL_NEVER || result == -ENODATA ? 0 : result;
 }
 
+static int change_there(struct df_frame *frame, struct df_place *place,
+                        const struct attribute *attribute, bool removes)
+{
+    int refused = may(frame, place, attribute->name, true);
+
+    if (df_acl_is_name(attribute->name))
+        return set_acl(frame, place, attribute, refused);
+    if (refused)
+        return refused;
+    return removes ? take_away(frame, place, attribute->name) : put(frame, place, attribute);
+}
+
 static int change(struct df_frame *frame, const struct df_where *where,
                   const struct attribute *attribute, bool removes)
 {
@@ -167,12 +179,7 @@ static int change(struct df_frame *frame, const struct df_where *where,
     int result = df_walk(frame, where, 0, &place, NULL);
 
     if (result == 0)
-        result = may(frame, &place, attribute->name, true);
-    if (result == 0 && df_acl_is_name(attribute->name))
-        result = set_acl(frame, &place, attribute);
-    else if (result == 0)
-        result =
-            removes ? take_away(frame, &place, attribute->name) : put(frame, &place, attribute);
+        result = change_there(frame, &place, attribute, removes);
     df_walk_end(frame, &place);
     return result;
 }

@@ -179,7 +179,7 @@ static bool is_valid(const struct acl *acl)
     return last == ACL_OTHER;
 }
 
-int df_acl_set(const char *name, mode_t type, const void *list, size_t size)
+int df_acl_set(const char *name, mode_t type, int refused, const void *list, size_t size)
 {
     struct acl acl = {NULL, 0};
     int result = size > 0 ? parse(list, size, &acl) : 0;
@@ -190,6 +190,8 @@ int df_acl_set(const char *name, mode_t type, const void *list, size_t size)
         return -EOPNOTSUPP;
     if (!S_ISDIR(type) && strcmp(name, DF_ACL_ACCESS) != 0)
         return acl.count > 0 ? -EACCES : DF_ACL_NEVER;
+    if (refused)
+        return refused;
     if (acl.count == 0)
         return DF_ACL_ABSENT;
     if (!is_valid(&acl))

@@ -48,8 +48,10 @@ ssize_t df_acl_get(void *list, ssize_t answer);
  * set_posix_acl() and posix_acl_valid() of the kernel, for every file system. 0: it is set,
  * whatever XATTR_CREATE or XATTR_REPLACE say. DF_ACL_ABSENT: it is removed, and need not be there,
  * as if by removexattr(2), which is this without bytes. DF_ACL_NEVER. -EINVAL and -EOPNOTSUPP: no
- * list, or symlinks have none; -EACCES: only directories have that one; -E2BIG.
+ * list, or symlinks have none; -EACCES: only directories have that one; -E2BIG. `refused`: the
+ * error for a caller who may not, or 0; it comes behind what is no list of such a file at all, and
+ * ahead of what its entries say.
  */
-int df_acl_set(const char *name, mode_t type, const void *list, size_t size);
+int df_acl_set(const char *name, mode_t type, int refused, const void *list, size_t size);
 
 #endif

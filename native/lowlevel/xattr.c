@@ -152,10 +152,11 @@ static ssize_t take_away(const struct df_target *target, const char *name)
 }
 
 /* An access control list; without bytes it is taken away. */
-static ssize_t set_acl(const struct df_target *target, const struct attribute *attribute)
+static ssize_t set_acl(const struct df_target *target, const struct attribute *attribute,
+                       int refused)
 {
     ssize_t result =
-        df_acl_set(attribute->name, target->node->type, attribute->value, attribute->size);
+        df_acl_set(attribute->name, target->node->type, refused, attribute->value, attribute->size);
 
     if (result == 0)
         return put(target, attribute, 0);
@@ -167,12 +168,12 @@ static ssize_t set_acl(const struct df_target *target, const struct attribute *a
 static ssize_t change(const struct df_target *target, void *arg)
 {
     const struct attribute *attribute = arg;
-    ssize_t result = check(target, attribute->name, true);
+    int refused = check(target, attribute->name, true);
 
-    if (result < 0)
-        return result;
     if (df_acl_is_name(attribute->name))
-        return set_acl(target, attribute);
+        return set_acl(target, attribute, refused);
+    if (refused)
+        return refused;
     return attribute->removed ? take_away(target, attribute->name)
                               : put(target, attribute, attribute->flags);
 }

@@ -179,6 +179,24 @@ def test_an_acl_is_its_owners_to_write(fs, xattrs, user):
         user(ME, ME, lambda: fs.os.removexattr(path, ACCESS))
 
 
+def test_what_is_no_list_of_such_a_file_is_said_to_anybody(fs, xattrs, user):
+    """Who may not set one is told so behind that, and ahead of what is wrong with its entries."""
+    path = fs.make("f")
+    fs.os.chmod(path, 0o666)
+
+    def as_me(*call):
+        user(ME, ME, lambda: fs.os.setxattr(path, *call))
+
+    with fails(errno.EINVAL, path):
+        as_me(ACCESS, b"\2")
+    with fails(errno.EACCES, path):
+        as_me(DEFAULT, acl_for(ME, 7, 7))
+    as_me(DEFAULT, acl())
+    user(ME, ME, lambda: fs.os.removexattr(path, DEFAULT))
+    with fails(errno.EPERM, path):
+        as_me(ACCESS, acl((OTHER, 7)))
+
+
 # ---- whom it lets do what ----
 
 
