@@ -112,6 +112,7 @@ static ssize_t prepare(struct df_way *way, struct opening *o, int flags)
 static ssize_t make_nameless(struct df_way *way, struct opening *o, int flags)
 {
     struct stat st;
+    mode_t mode;
     ssize_t ret;
 
     if (DF_UNLIKELY(df_check_read_only(way->leg.mount))) {
@@ -121,7 +122,8 @@ static ssize_t make_nameless(struct df_way *way, struct opening *o, int flags)
     }
     if ((ret = prepare(way, o, flags)) < 0)
         return ret;
-    return way->fs->ops->tmpfile(way->fs, &way->call, &way->leg.where, o->file, flags, o->mode);
+    mode = df_check_nameless_mode(way->fs, &way->call, &way->leg.where, o->mode);
+    return way->fs->ops->tmpfile(way->fs, &way->call, &way->leg.where, o->file, flags, mode);
 }
 
 static ssize_t open_named(struct df_way *way, struct opening *o, int flags)

@@ -63,19 +63,41 @@ ssize_t df_check_parent(struct df_fs *fs, struct df_call *call, const struct df_
     return ret == DF_LEAVE ? leave_with_entry(call, where) : ret;
 }
 
-/* What goes wrong here goes wrong in the op as well, which says so. */
+static bool may_lend_group(const struct df_call *call, mode_t mode)
+{
+    const mode_t sgid = S_ISGID | S_IXGRP;
+
+    return (mode & sgid) == sgid && !call->caller->capable;
+}
+
+/* `found`: what came of the question for the directory. What goes wrong with it goes wrong in the
+ * op as well, which says so. */
+static mode_t mode_in(const struct df_call *call, ssize_t found, const struct stat *dir,
+                      mode_t mode)
+{
+    if (found < 0 || !(dir->st_mode & S_ISGID) || df_caller_in_group(call->caller, dir->st_gid))
+        return mode;
+    return mode & ~(mode_t)S_ISGID;
+}
+
 mode_t df_check_new_mode(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          mode_t mode)
 {
-    const mode_t sgid = S_ISGID | S_IXGRP;
     struct stat st;
 
-    if (DF_LIKELY((mode & sgid) != sgid) || call->caller->capable)
+    if (DF_LIKELY(!may_lend_group(call, mode)))
         return mode;
-    if (look_at_parent(fs, call, where, &st) < 0 || !(st.st_mode & S_ISGID) ||
-        df_caller_in_group(call->caller, st.st_gid))
+    return mode_in(call, look_at_parent(fs, call, where, &st), &st, mode);
+}
+
+mode_t df_check_nameless_mode(struct df_fs *fs, struct df_call *call,
+                              const struct df_where *directory, mode_t mode)
+{
+    struct stat st;
+
+    if (DF_LIKELY(!may_lend_group(call, mode)))
         return mode;
-    return mode & ~(mode_t)S_ISGID;
+    return mode_in(call, look(fs, call, directory, &st), &st, mode);
 }
 
 mode_t df_check_strip(mode_t mode)

@@ -35,6 +35,10 @@ ssize_t df_check_walked(struct df_fs *fs, struct df_call *call, const struct df_
 mode_t df_check_new_mode(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          mode_t mode);
 
+/* The same of a file that is made in `directory` without a name: vfs_tmpfile() of the kernel. */
+mode_t df_check_nameless_mode(struct df_fs *fs, struct df_call *call,
+                              const struct df_where *directory, mode_t mode);
+
 /* The mode without the bits that writing, truncating or chown takes from it (setuid, and setgid
  * where the group may execute); equal to `mode` when there is nothing to take. */
 mode_t df_check_strip(mode_t mode);

@@ -302,6 +302,21 @@ def test_new_file_of_an_outsider_in_a_setgid_directory_is_not_setgid(fs, user, s
     assert user(1000, 1000, create) == (0o755, 4242)
 
 
+def test_nameless_file_of_an_outsider_in_a_setgid_directory_is_not_setgid(fs, user, shared):
+    def create():
+        try:
+            fd = fs.os.os_open(shared, os.O_TMPFILE | os.O_WRONLY, 0o2775)
+        except OSError as error:
+            return error.errno
+        return mode(fs.os.fstat(fd)), fs.os.fstat(fd).st_gid
+
+    made = user(1000, 1000, create)
+    if made == errno.EOPNOTSUPP:
+        pytest.skip("the file system has no O_TMPFILE")
+    assert made == (0o755, 4242)
+    assert user(1000, 1000, create, groups=[4242]) == (0o2775 & ~0o022, 4242)
+
+
 # ---- sticky directories ------------------------------------------------------------------------
 
 
