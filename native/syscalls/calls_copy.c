@@ -347,15 +347,25 @@ static bool is_pipe(int fd)
     return dfi_kernel(__NR_fstat, fd, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-static long await_pipe(int fd, short events, unsigned flags)
+/* Waits for what is to be taken out of a pipe, or fails where the caller does not wait. */
+static long await_piped(int fd, unsigned flags)
 {
-    struct pollfd p = {.fd = fd, .events = events};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
     long ret;
 
     if (!(flags & SPLICE_F_NONBLOCK))
         return 0;
     ret = dfi_kernel(__NR_poll, &p, 1, 0);
     return ret == 0 ? -EAGAIN : ret < 0 ? ret : 0;
+}
+
+/* Waits for room in a pipe, as a splice does before it looks at the file; where nobody reads there
+ * it is EPIPE and SIGPIPE. Behind the end of the placeholder the kernel finds nothing to move. */
+static long await_room(int placeholder, int pipe, unsigned flags)
+{
+    off_t behind = INT64_MAX - 1;
+
+    return dfi_kernel_wait(__NR_splice, placeholder, &behind, pipe, NULL, 1, flags);
 }
 
 /* Bytes that a pipe takes at once, where it takes any: a splice moves what there is room for, and a
@@ -381,7 +391,7 @@ static long file_to_pipe(int file, off_t *offset, int pipe, char *buffer, size_t
 
     if (from < 0)
         return from;
-    if ((ret = await_pipe(pipe, POLLOUT, flags)) < 0)
+    if ((ret = await_room(file, pipe, flags)) < 0)
         return ret;
     ret = read_at(in, buffer, room_of_pipe(pipe, size), from);
     if (ret > 0)
@@ -419,7 +429,7 @@ static size_t room_of(int file, const off_t *offset, size_t size)
 static long pipe_to_file(int pipe, int file, off_t *offset, char *buffer, size_t size,
                          unsigned flags)
 {
-    long ret = await_pipe(pipe, POLLIN, flags);
+    long ret = await_piped(pipe, flags);
 
     size = room_of(file, offset, size);
     if (ret == 0)

@@ -23,6 +23,35 @@ def test_a_splice_moves_what_a_pipe_has_room_for(plain, mounted):
     assert_like_plain(plain, mounted, "-S", "-c", _TO_A_PIPE)
 
 
+#: Nobody reads there; nothing is left to be moved, and there is no room for it either.
+_TO_A_PIPE_WITHOUT_A_READER = """
+import fcntl, os, signal
+met = []
+signal.signal(signal.SIGPIPE, lambda number, frame: met.append(number))
+def said(*args, **options):
+    try:
+        return os.splice(*args, **options)
+    except OSError as error:
+        return error.strerror
+file = os.open("f", os.O_RDWR | os.O_CREAT)
+os.write(file, b"words")
+reader, writer = os.pipe()
+os.close(reader)
+for start in 0, 5, 70000:
+    print(said(file, writer, 5, offset_src=start), len(met))
+reader, writer = os.pipe2(os.O_NONBLOCK)
+print(said(file, writer, 5, offset_src=5))
+os.write(writer, bytes(1 << 20))
+print(said(file, writer, 5, offset_src=5), said(file, writer, 5, offset_src=0))
+written = os.open("f", os.O_WRONLY)
+print(said(written, writer, 5, offset_src=5))
+"""
+
+
+def test_a_splice_asks_for_readers_before_it_looks_for_bytes(plain, mounted):
+    assert_like_plain(plain, mounted, "-S", "-c", _TO_A_PIPE_WITHOUT_A_READER)
+
+
 #: More than a file can have from there on; and as much as there can be at all.
 _BEYOND = """
 import os, sys
