@@ -293,11 +293,24 @@ DFI_BY_PATH(utimes, utimes_leg(leg, a[1]))
 DFI_CHANGE_BY_PATH(futimesat, 0, utimes_leg(leg, a[2]))
 DFI_CHANGE_BY_PATH(utimensat, a[3], utimens_leg(leg, a[2], (int)a[3]))
 
+/* What is no regular file is not opened: vfs_truncate() of the kernel. */
+static long check_truncated(const struct dfi_leg *leg)
+{
+    struct stat st;
+    long ret = df_call_fstatat(leg->dirfd, leg->path, &st, dfi_way_flags(leg));
+
+    if (ret < 0)
+        return ret;
+    return S_ISDIR(st.st_mode) ? -EISDIR : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+}
+
 /* As who opens the file for that, whatever a descriptor that leads there is open for. */
 static long truncate_opened(struct dfi_way *way, off_t size)
 {
-    long ret = size < 0 ? -EINVAL : dfi_way_open(way, &way->leg[0], O_WRONLY);
+    long ret = size < 0 ? -EINVAL : check_truncated(&way->leg[0]);
 
+    if (ret == 0)
+        ret = dfi_way_open(way, &way->leg[0], O_WRONLY);
     if (ret < 0)
         return ret;
     ret = df_call_ftruncate(DF_FD_BASE + DFI_FD_FOREIGN, size);

@@ -96,8 +96,8 @@ def test_linux_aio_on_files_of_mounts_and_others_in_one_context(plain, mounted, 
 @pytest.mark.parametrize("file_system", ["memfs", "passthrough"])
 def test_what_is_open_is_opened_again(plain, mounted, tmp_path, file_system):
     """By /proc and /dev/fd: a new description of the same file, whatever it is called by now."""
-    cases = ["removed", "renamed", "mapped", "linked", "numbered", "through", "disk", "others"]
-    cases.append("executed")
+    cases = ["removed", "renamed", "uncut", "mapped", "linked", "numbered", "through", "disk"]
+    cases += ["others", "executed"]
     if file_system == "passthrough":
         (tmp_path / "source").mkdir()
         mounted.file_system = f"passthrough {tmp_path / 'source'}"

@@ -10,6 +10,7 @@ import itertools
 import mmap
 import os
 import shutil
+import socket
 import struct
 import sys
 import tempfile
@@ -159,6 +160,19 @@ def renamed():
     gone = os.open("gone", os.O_RDONLY)
     os.rmdir("gone")
     show("gone", os.readlink, f"/proc/self/fd/{gone}")
+
+
+def uncut():
+    """What is no regular file is not cut, nor opened for that."""
+    os.mkfifo("uncut-fifo")
+    os.symlink("uncut-fifo", "uncut-link")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("uncut-socket")
+    for name in ".", "uncut-fifo", "uncut-socket", "uncut-link":
+        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW)
+        for size in 0, -1:
+            show("cut", os.truncate, f"/proc/self/fd/{fd}", size)
+    os.truncate(f"/proc/self/fd/{made('uncut')}", 3)
 
 
 def mapped():
