@@ -67,16 +67,30 @@ static long refuse_magic(const struct dfi_restricted *r)
     return is(r, RESOLVE_NO_XDEV) ? -EXDEV : -EAGAIN;
 }
 
-/* path_init(), and the walk. */
 static long walk(struct dfi_restricted *r)
 {
     const struct dfi_leg *leg = &r->way.leg[0];
+
+    dfi_steps_init(&r->at, &r->way.record, r->way.held, r->how->resolve);
+    r->at.follows = follows(r);
+    r->at.makes = r->how->flags & O_CREAT;
+    return dfi_steps_walk(&r->at, leg->dirfd, leg->path);
+}
+
+/* path_init(), and the walk: once more where the name of the working directory was in its way. */
+static long walk_from_start(struct dfi_restricted *r)
+{
+    const struct dfi_leg *leg = &r->way.leg[0];
+    long ret;
 
     if (r->absolute && is(r, RESOLVE_BENEATH))
         return -EXDEV;
     if (r->absolute && leg->changed)
         return refuse_magic(r);
-    return dfi_steps_walk(&r->at, leg->dirfd, leg->path);
+    ret = walk(r);
+    if (ret == -EACCES && !r->absolute && leg->dirfd == AT_FDCWD && dfi_way_open_cut_off(&r->way))
+        ret = walk(r);
+    return ret;
 }
 
 long dfi_restricted_walk(struct dfi_restricted *r, struct dfi_frame *frame,
@@ -88,10 +102,7 @@ long dfi_restricted_walk(struct dfi_restricted *r, struct dfi_frame *frame,
     r->at.entered = false;
     if ((ret = take(r, frame)) < 0)
         return ret;
-    dfi_steps_init(&r->at, &r->way.record, r->way.held, how->resolve);
-    r->at.follows = follows(r);
-    r->at.makes = how->flags & O_CREAT;
-    return walk(r);
+    return walk_from_start(r);
 }
 
 /* ---- in a mount ------------------------------------------------------------------------------ */
@@ -143,13 +154,16 @@ static long enter_all(struct dfi_restricted *r, size_t fixed, const char *last)
     return ret;
 }
 
-/* A link there was none of when the walk came by is not followed. The flags of the file are those
+/* A link there was none of when the walk came by is not followed. A slash is left behind dots alone
+ * where a file would be made, and what they lead to is a directory. The flags of the file are those
  * that were asked for. */
 static long open_last(struct dfi_restricted *r, const char *last)
 {
     const struct dfi_record *record = &r->way.record;
     int dirfd = record->foreign ? DF_FD_BASE + DFI_FD_FOREIGN : r->at.dirfd;
-    int flags = (int)r->how->flags, added = O_NOFOLLOW | (r->at.rest[0] == '/' ? O_DIRECTORY : 0);
+    int flags = (int)r->how->flags;
+    bool directory = r->at.rest[0] == '/' && !(flags & O_CREAT);
+    int added = O_NOFOLLOW | (directory ? O_DIRECTORY : 0);
     long ret = df_call_openat(dirfd, last, flags | added, (mode_t)r->how->mode);
     struct df_ofd *ofd;
 

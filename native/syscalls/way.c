@@ -453,9 +453,14 @@ static bool is_cut_off(struct dfi_way *way)
 {
     char name[PATH_MAX];
 
-    return !way->record.here && !way->held && !way->unwalked &&
-           dfi_cwd_is_ours(way->record.files) && dfi_cwd_join(way->record.files, "", name) == 1 &&
+    return !way->record.here && !way->held && dfi_cwd_is_ours(way->record.files) &&
+           dfi_cwd_join(way->record.files, "", name) == 1 &&
            df_call_faccessat(AT_FDCWD, name, F_OK, 0) == -EACCES;
+}
+
+bool dfi_way_open_cut_off(struct dfi_way *way)
+{
+    return is_cut_off(way) && open_here_regardless(way) == 0;
 }
 
 static bool begins_here(const struct dfi_leg *leg)
@@ -472,7 +477,7 @@ __attribute__((noinline)) static bool turn_here(struct dfi_way *way, long *ret)
 
     for (unsigned i = 0; i < way->legs; i++)
         any = any || begins_here(&way->leg[i]);
-    if (!any || !is_cut_off(way) || open_here_regardless(way) < 0)
+    if (!any || way->unwalked || !dfi_way_open_cut_off(way))
         return false;
     for (unsigned i = 0; i < way->legs; i++)
         if (begins_here(&way->leg[i]) && (error = take(way, &way->leg[i])) < 0)

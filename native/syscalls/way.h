@@ -72,6 +72,10 @@ long dfi_way_end(struct dfi_way *way, long ret);
 /* AT_EMPTY_PATH if the path was another name for a descriptor. */
 int dfi_way_flags(const struct dfi_leg *leg);
 
+/* Permission was denied for a path that begins at the working directory. True: it was for the way
+ * there by its name, and it is open for this call now, whatever lies above it. */
+bool dfi_way_open_cut_off(struct dfi_way *way);
+
 /* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
 

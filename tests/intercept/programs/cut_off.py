@@ -1,11 +1,16 @@
 """Who stands below a directory that he may not search: Linux looks at nothing above him."""
 
+import ctypes
 import os
+import stat
+import struct
 import subprocess
 
 from shown import show
 
 NOBODY = 65534
+AT_FDCWD = ctypes.c_long(-100)
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def stand():
@@ -61,6 +66,28 @@ def look_up():
     show("by name", os.stat, os.getcwd())
 
 
+def restricted(path, resolve, flags=os.O_RDONLY):
+    how = struct.pack("QQQ", flags, 0o600 if flags & os.O_CREAT else 0, resolve)
+    fd = LIBC.syscall(437, AT_FDCWD, path, how, len(how))  # openat2
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "openat2")
+    status = os.fstat(fd)
+    os.close(fd)
+    return oct(status.st_mode), stat.S_ISREG(status.st_mode) and status.st_size
+
+
+def restrict():
+    """By openat2(2) with RESOLVE_NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH and _IN_ROOT."""
+    for resolve in 1, 2, 4, 8, 16:
+        for path in b"file", b"below/file", b"symlink", b"below/../file", b"missing", b"..", b".":
+            show("restricted", restricted, path, resolve)
+        show("up", restricted, b"../here/file", resolve)
+        show("made", restricted, b"below/%d" % resolve, resolve, os.O_CREAT | os.O_WRONLY)
+        show("a directory", restricted, b"./", resolve, os.O_CREAT | os.O_WRONLY)
+        show("itself", restricted, b".", resolve, os.O_PATH)
+    show("names", lambda: sorted(os.listdir("below")))
+
+
 def move():
     fd = os.open("below", os.O_RDONLY)
     show("chdir", os.chdir, "below")
@@ -76,5 +103,6 @@ def move():
 stand()
 show("search", os.chmod, "..", 0o0)
 make()
+restrict()
 look_up()
 move()
