@@ -85,13 +85,19 @@ static ssize_t refuse_device(struct df_way *way)
     return ret < 0 ? ret : ret == 0 ? -EEXIST : -EPERM;
 }
 
+/* All devices but the one that hides a name in an overlay: it leads to none (WHITEOUT_DEV). */
+static bool is_privileged(mode_t mode, dev_t rdev)
+{
+    return S_ISBLK(mode) || (S_ISCHR(mode) && rdev != 0);
+}
+
 static ssize_t mknod_there(struct df_way *way, mode_t mode, dev_t rdev)
 {
     ssize_t ret = check_new(way, false);
 
     if (ret < 0)
         return ret;
-    if ((S_ISCHR(mode) || S_ISBLK(mode)) && !way->call.caller->capable)
+    if (is_privileged(mode, rdev) && !way->call.caller->capable)
         return refuse_device(way);
     if ((mode & S_IFMT) == 0)
         mode |= S_IFREG;

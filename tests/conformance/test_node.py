@@ -62,6 +62,21 @@ def test_devices_are_roots(fs, user):
             user(1000, 1000, lambda: fs.os.mknod(f"{directory}/{name}", stat.S_IFCHR))  # noqa: B023
 
 
+def test_a_whiteout_is_anybodys(fs, user):
+    """Device 0 hides a name in an overlay, as fuse-overlayfs makes it for users."""
+    directory = fs.mkdir("d")
+    fs.os.chmod(directory, 0o777)
+
+    def hide():
+        fs.os.mknod(directory + "/hidden", stat.S_IFCHR | 0o600, 0)
+        status = fs.os.lstat(directory + "/hidden")
+        return status.st_mode, status.st_rdev
+
+    assert user(1000, 1000, hide) == (stat.S_IFCHR | 0o600, 0)
+    with fails(errno.EPERM):
+        user(1000, 1000, lambda: fs.os.mknod(directory + "/x", stat.S_IFBLK | 0o600, 0))
+
+
 @pytest.mark.parametrize("type_, code", [(stat.S_IFDIR, errno.EPERM), (stat.S_IFLNK, errno.EINVAL)])
 def test_mknod_of_other_kinds_is_refused(fs, type_, code):
     with fails(code):
