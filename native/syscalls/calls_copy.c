@@ -468,7 +468,7 @@ static long check_splice(const struct dfi_frame *frame, struct end in, struct en
         return -EBADF;
     if (is_directory(in))
         return -EINVAL;
-    return (!is_piped(in) && !is_piped(out)) || appends(out) ? -EINVAL : 0;
+    return is_piped(out) || (is_piped(in) && !appends(out)) ? 0 : -EINVAL;
 }
 
 static long splice_file(struct dfi_frame *frame, bool from_file)

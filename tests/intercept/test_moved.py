@@ -52,6 +52,29 @@ def test_a_splice_asks_for_readers_before_it_looks_for_bytes(plain, mounted):
     assert_like_plain(plain, mounted, "-S", "-c", _TO_A_PIPE_WITHOUT_A_READER)
 
 
+#: As the shell's >> opens a FIFO; and files, which are not spliced to so.
+_TO_WHAT_APPENDS = """
+import os
+def said(*args, **options):
+    try:
+        return os.splice(*args, **options)
+    except OSError as error:
+        return error.strerror
+os.mkfifo("fifo")
+file = os.open("f", os.O_RDWR | os.O_CREAT)
+os.write(file, b"words")
+fifo = os.open("fifo", os.O_RDWR | os.O_APPEND | os.O_NONBLOCK)
+print(said(file, fifo, 5, offset_src=0) == 5 and os.read(fifo, 9))
+os.write(fifo, b"more")
+appended = os.open("f", os.O_RDWR | os.O_APPEND)
+print(said(fifo, appended, 4), said(fifo, file, 4), os.pread(file, 99, 0))
+"""
+
+
+def test_a_splice_to_a_pipe_that_is_open_to_append(plain, mounted):
+    assert_like_plain(plain, mounted, "-S", "-c", _TO_WHAT_APPENDS)
+
+
 #: More than a file can have from there on; and as much as there can be at all.
 _BEYOND = """
 import os, sys
