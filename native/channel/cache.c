@@ -30,7 +30,7 @@ static DF_FLAT struct df_path_hash mix_caller(const struct df_path_seed *seed,
                                               const struct df_caller *caller, uint32_t len)
 {
     hash = df_path_mix(seed, hash, (uint64_t)caller->uid << 32 | caller->gid,
-                       (uint64_t)caller->group_count << 32 | len << 1 | caller->capable);
+                       (uint64_t)caller->group_count << 32 | len << 16 | caller->rights);
     for (uint32_t i = 0; i < caller->group_count; i++)
         hash = df_path_mix(seed, hash, caller->groups[i], i);
     return hash;

@@ -15,7 +15,7 @@ static bool says(const struct df_message_caller *m, const struct df_caller *call
     return ((m->uid ^ caller->uid) | (m->gid ^ caller->gid) | (m->real_uid ^ caller->real_uid) |
             (m->real_gid ^ caller->real_gid) | ((uint32_t)m->pid ^ (uint32_t)caller->pid) |
             (m->umask ^ caller->umask) | (m->group_count ^ groups) |
-            (m->capable ^ caller->capable)) == 0 &&
+            (m->rights ^ caller->rights)) == 0 &&
            m->lock_owner == caller->lock_owner && m->size_limit == caller->size_limit;
 }
 
@@ -32,7 +32,7 @@ static int sign(struct df_letter *l, const struct df_caller *caller)
             .pid = caller->pid,
             .umask = caller->umask,
             .group_count = groups,
-            .capable = caller->capable,
+            .rights = caller->rights,
             .lock_owner = caller->lock_owner,
             .size_limit = caller->size_limit,
         };

@@ -69,7 +69,7 @@ struct df_message_caller {
     int32_t pid;
     uint32_t umask;
     uint32_t group_count;
-    uint32_t capable;
+    uint32_t rights;
     uint64_t lock_owner;
     int64_t size_limit;
 };

@@ -25,9 +25,15 @@ struct df_caller {
     uint32_t group_count;
     const gid_t *groups; /* supplementary groups */
     uint64_t lock_owner; /* owner of its POSIX locks */
-    bool capable;        /* root's override of permission checks (CAP_DAC_OVERRIDE, CAP_FOWNER) */
-    off_t size_limit;    /* RLIMIT_FSIZE, bytes; INT64_MAX: none */
-    uid_t real_uid;      /* access(2) asks for these, not for the file system ids */
+    union {
+        struct {
+            bool capable; /* root's override of permission checks (CAP_DAC_OVERRIDE, CAP_FOWNER) */
+            bool overrides_own; /* a namespace's root: over files of its own user and group */
+        };
+        uint16_t rights; /* both */
+    };
+    off_t size_limit; /* RLIMIT_FSIZE, bytes; INT64_MAX: none */
+    uid_t real_uid;   /* access(2) asks for these, not for the file system ids */
     gid_t real_gid;
 };
 

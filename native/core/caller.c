@@ -142,6 +142,7 @@ static int read_identity(struct identity **out)
         caller->umask = read_umask();
         caller->lock_owner = lock_owner_of(caller->pid);
         caller->capable = read_capable();
+        caller->overrides_own = false;
         caller->size_limit = read_size_limit();
     }
     errno = saved;

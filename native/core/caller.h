@@ -83,13 +83,21 @@ static inline bool df_caller_is_real(const struct df_caller *caller)
     return caller->real_uid == caller->uid && caller->real_gid == caller->gid;
 }
 
+/* Do mode bits not count for the caller? capable_wrt_inode_uidgid() of the kernel, as far as a
+ * namespace's root is known here. */
+static inline bool df_caller_overrides(const struct df_caller *caller, const struct stat *st)
+{
+    return caller->capable || (DF_UNLIKELY(caller->overrides_own) && caller->uid == st->st_uid &&
+                               caller->gid == st->st_gid);
+}
+
 /* May the caller read, write, execute or search (R_OK, W_OK, X_OK, or'ed)? generic_permission() of
  * the kernel, without ACLs: root executes only what somebody may execute. */
 static inline bool df_caller_may(const struct df_caller *caller, const struct stat *st, int mask)
 {
     unsigned granted = st->st_mode;
 
-    if (caller->capable)
+    if (df_caller_overrides(caller, st))
         return !(mask & X_OK) || S_ISDIR(st->st_mode) || st->st_mode & 0111;
     if (caller->uid == st->st_uid)
         granted >>= 6;

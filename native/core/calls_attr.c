@@ -163,6 +163,7 @@ static const struct df_caller *real_caller(const struct df_caller *caller, struc
     real->uid = caller->real_uid;
     real->gid = caller->real_gid;
     real->capable = caller->real_uid == 0;
+    real->overrides_own = false;
     return real;
 }
 

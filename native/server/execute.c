@@ -12,6 +12,8 @@
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
+#define RIGHTS 0x0101 /* of what a client says, what its two bools can be */
+
 static void take_caller(struct df_work *w)
 {
     const struct df_message_caller *from = &w->message.caller;
@@ -25,7 +27,7 @@ static void take_caller(struct df_work *w)
         .umask = from->umask & 0777,
         .group_count = from->group_count < DF_GROUPS_MAX ? from->group_count : DF_GROUPS_MAX,
         .groups = w->area->groups,
-        .capable = from->capable != 0,
+        .rights = from->rights & RIGHTS,
         .lock_owner = df_execute_owner(w->client),
         .size_limit = from->size_limit,
     };

@@ -119,15 +119,31 @@ static long fs_id(long call, long effective)
     return id >= 0 ? id : dfi_kernel(effective);
 }
 
+/* Root by that number, as access(2) asks for, and with one for its group. */
+static bool is_root_within(const struct dfi_files *files, uid_t user, gid_t group)
+{
+    return user == 0 && dfi_ids_user(files, &user) && dfi_ids_group(files, &group);
+}
+
 /* The rights of a namespace's root end where its ids do, which the server does not know: he has
- * none over files of others. */
+ * them over his own files, and none over those of others. */
+static void read_rights(const struct dfi_files *files, struct df_caller *caller, bool root_within)
+{
+    bool root = dfi_capable(1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER);
+
+    caller->capable = root && dfi_ids_all(files);
+    caller->overrides_own = root && !caller->capable && root_within;
+}
+
 static void read_ids(struct dfi_files *files, struct df_caller *caller)
 {
-    caller->uid = user_of(files, fs_id(__NR_setfsuid, __NR_geteuid));
-    caller->gid = group_of(files, fs_id(__NR_setfsgid, __NR_getegid));
+    long user = fs_id(__NR_setfsuid, __NR_geteuid), group = fs_id(__NR_setfsgid, __NR_getegid);
+
+    caller->uid = user_of(files, user);
+    caller->gid = group_of(files, group);
     caller->real_uid = user_of(files, dfi_kernel(__NR_getuid));
     caller->real_gid = group_of(files, dfi_kernel(__NR_getgid));
-    caller->capable = dfi_capable(1U << CAP_DAC_OVERRIDE | 1U << CAP_FOWNER) && dfi_ids_all(files);
+    read_rights(files, caller, is_root_within(files, (uid_t)user, (gid_t)group));
     files->outer_uid = caller->uid;
     files->outer_gid = caller->gid;
 }

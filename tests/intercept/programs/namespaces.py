@@ -39,6 +39,18 @@ def by_shell(script):
     subprocess.run(["/bin/sh", "-c", script], check=False, stderr=subprocess.STDOUT)
 
 
+def open_what_is_shut(place):
+    """Of one's own, which root of a namespace may do whatever the mode says."""
+    os.mkdir(f"shut-{place}", 0o500)
+    os.close(os.open(f"shut-{place}/file", os.O_CREAT, 0))
+    os.chmod(f"shut-{place}", 0)
+    os.rename(f"shut-{place}/file", f"shut-{place}/renamed")
+    with open(f"shut-{place}/renamed", "r+") as file:
+        file.write("text")
+    able = [os.access(f"shut-{place}/renamed", how) for how in (os.R_OK, os.W_OK, os.X_OK)]
+    return able, os.listdir(f"shut-{place}"), seen(f"shut-{place}/renamed")
+
+
 def work(place):
     """What can be done to files, and by a program that is started."""
     with open(f"by-{place}", "w") as file:
@@ -49,6 +61,8 @@ def work(place):
     print(attempt(os.chown, "nobodys", 0, 0), attempt(os.chown, "nobodys", 9, -1))
     print(attempt(os.access, "private", os.R_OK), attempt(os.listdir, "closed"))
     print(attempt(os.chmod, "nobodys", 0o640), attempt(os.chmod, "roots", 0o600))
+    if os.geteuid() == 0:
+        print(attempt(open_what_is_shut, place))
     by_shell(f"touch shell-{place}; stat -c '%n %u:%g' . roots nobodys shell-{place}; cat private")
 
 

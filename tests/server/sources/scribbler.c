@@ -51,7 +51,7 @@ static struct df_message *begin(enum df_message_op op)
     m->op = op;
     m->mount = df_segment_mounts(segment)[0].live;
     m->caller.size_limit = INT64_MAX;
-    m->caller.capable = 1;
+    m->caller.rights = 1;
     return m;
 }
 
