@@ -3,6 +3,7 @@
  * end.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -193,6 +194,34 @@ static void take_clients(struct df_control *c, const struct df_kept *kept)
             df_execute_gone(c->server, id);
 }
 
+/* Where there is no number for one who connects, and for the socket of the client that he becomes,
+ * nobody could ever join, and all would wait. */
+static int check_room(const struct df_control *c)
+{
+    int connection = fcntl(c->epoll, F_DUPFD_CLOEXEC, 0);
+    int client = fcntl(c->epoll, F_DUPFD_CLOEXEC, 0);
+    int error = connection < 0 || client < 0 ? -errno : 0;
+
+    if (client >= 0)
+        close(client);
+    if (connection >= 0)
+        close(connection);
+    return error;
+}
+
+/* Of one that has died the clients are there, and take what numbers there are. */
+static int begin_to_listen(struct df_control *c)
+{
+    const struct df_serve_options *options = c->server->options;
+    bool again = options->kept && options->kept->memory >= 0;
+    int error;
+
+    if (options->listener < 0)
+        return 0;
+    error = again ? 0 : check_room(c);
+    return error < 0 ? error : df_control_watch(c, options->listener, c);
+}
+
 static int begin(struct df_control *c)
 {
     const struct df_serve_options *options = c->server->options;
@@ -212,7 +241,7 @@ static int begin(struct df_control *c)
     if ((error = df_control_watch(c, c->signals, &c->signals)) < 0 ||
         (error = df_control_watch(c, c->server->news, &c->server->news)) < 0)
         return error;
-    if (options->listener >= 0 && (error = df_control_watch(c, options->listener, c)) < 0)
+    if ((error = begin_to_listen(c)) < 0)
         return error;
     if (options->kept && options->kept->memory >= 0)
         take_clients(c, options->kept);

@@ -376,6 +376,17 @@ def test_a_server_without_a_descriptor_for_who_connects_waits_for_one(serve, run
         assert directfuse.listdir(f"{tmp_path}/mnt") == []
 
 
+@pytest.mark.parametrize("limit", [10, 11])
+def test_a_server_that_nobody_could_ever_join_does_not_begin(serve, tmp_path, limit):
+    """It had numbers for its own descriptors and none for who connects: `serve` waited for ever."""
+    through = ("prlimit", f"--nofile={limit}:{limit}")
+    server = serve(f"memfs {tmp_path}/mnt", "poor", through=through)
+    _, said = server.communicate(timeout=20)
+    assert server.returncode == 1, said
+    assert "the mount server cannot begin: Too many open files" in said
+    assert said.endswith("`ulimit -n 1024`)\n")
+
+
 def test_a_message_with_more_descriptors_than_one_leaves_none(serve, runtime, tmp_path):
     serve(f"memfs {tmp_path}/mnt", "many")
     until(lambda: listens(runtime / "many.socket"), 20)
