@@ -113,6 +113,7 @@ static void give_idle_memory_back(struct df_control *c)
         return;
     c->looked = now;
     df_lent_cool(&c->server->framer.lent);
+    df_heap_cool(&c->heap, df_server_calls(c->server), now);
 }
 
 /* Programs that hold memory of mapped files give some of it up then, at their next fault or system
@@ -269,7 +270,8 @@ static void tell_ready(struct df_control *c)
 /* The sockets that are left close with the process. */
 int df_control_run(struct df_server *server)
 {
-    struct df_control c = {.server = server, .epoll = -1, .signals = -1};
+    struct df_control c = {
+        .server = server, .epoll = -1, .signals = -1, .heap.since = df_clock_coarse()};
     int error = begin(&c);
 
     if (error == 0) {

@@ -6,6 +6,7 @@
 #define DF_SERVER_CONTROL_PRIVATE_H
 
 #include "server/control.h"
+#include "server/heap.h"
 #include "server/memory_limit.h"
 
 /* A socket that leads to us. */
@@ -27,6 +28,7 @@ struct df_control {
     uint32_t offers[DF_OFFERS];   /* what was put into those of the segment */
     struct df_connection *takers; /* that have a ticket */
     int64_t looked;               /* ns: when memory was looked for that nobody needs */
+    struct df_heap heap;
     struct df_memory_limit limit; /* no directory: there is none */
     int64_t counted;              /* ns: when what it leaves was looked at */
     bool holders;                 /* a program has held memory of mapped files */

@@ -60,15 +60,6 @@ static bool is_ending(struct df_server *server)
     return id != 0 && df_mount_is_ending(id);
 }
 
-static uint64_t count_calls(const struct df_server *server)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < server->mount_count; i++)
-        sum += server->options->calls(server->mounts[i].counted);
-    return sum;
-}
-
 /* How many looks the patience lasts. Looks are counted, not time: who was stopped meanwhile has
  * given nobody a chance. */
 static int64_t looks_of(int64_t patience)
@@ -109,13 +100,13 @@ static void hear(struct df_server *server)
 static void watch_end(struct df_server *server)
 {
     struct df_patience *p = &server->patience;
-    uint64_t calls = count_calls(server);
+    uint64_t calls = df_server_calls(server);
     int64_t looks = 0;
 
     while (p->waiting > 0 && !p->stopping) {
         hear(server);
         int64_t patience = df_patience_of(server);
-        uint64_t now = count_calls(server);
+        uint64_t now = df_server_calls(server);
 
         looks = now != calls || patience == 0 || is_ending(server) ? 0 : looks + 1;
         calls = now;

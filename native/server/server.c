@@ -89,6 +89,15 @@ struct df_served *df_server_mount(struct df_server *server, int id)
     return NULL;
 }
 
+uint64_t df_server_calls(const struct df_server *server)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < server->mount_count; i++)
+        sum += server->options->calls(server->mounts[i].counted);
+    return sum;
+}
+
 static void tell_news(struct df_server *server)
 {
     const uint64_t one = 1;

@@ -276,6 +276,9 @@ unsigned df_server_index(struct df_server *server, int id);
 /* The served mount of that id, or NULL. */
 struct df_served *df_server_mount(struct df_server *server, int id);
 
+/* How many calls its file systems have had. Any thread. */
+uint64_t df_server_calls(const struct df_server *server);
+
 /* A client asks to unmount; lazily: it goes from the table now, and ends with its last file. */
 int df_server_unmount(struct df_server *server, int id, bool lazy);
 

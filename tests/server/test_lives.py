@@ -391,3 +391,24 @@ def test_a_process_without_standard_descriptors_has_a_server(tmp_path):
     words = [f"memfs {tmp_path}/m", f"{tmp_path}/m/f", f"{tmp_path}/result"]
     subprocess.run([sys.executable, "-c", WITHOUT_STANDARD, *words], check=True, timeout=60)
     assert (tmp_path / "result").read_text() == "[] 0"
+
+
+def _own_memory(server):
+    """Bytes that are resident and no file's."""
+    lines = Path(f"/proc/{server}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon:"))
+
+
+def test_memory_of_removed_files_goes_back_though_others_stay(tmp_path):
+    """Files of less than a page, which are in no shared memory: malloc kept it for ever."""
+    count, size = 30_000, 2000
+    with directfuse.mount(f"memfs {tmp_path}/mnt", placement="server"):
+        server = the_server()
+        for i in range(count):
+            with directfuse.open(f"{tmp_path}/mnt/{i}", "wb", buffering=0) as file:
+                file.write(bytes(size))
+        full = _own_memory(server)
+        for i in range(count):
+            if i % 50:
+                directfuse.unlink(f"{tmp_path}/mnt/{i}")
+        until(lambda: full - _own_memory(server) > count * size / 2, 50)
