@@ -331,6 +331,11 @@ void dfi_limit_inherit(unsigned long soft);
 /* Where the run's memory is, which each of its programs has mapped, and its bytes. */
 uintptr_t dfi_run_memory(unsigned long *size);
 
+/* Its last DFI_RUN_SPARE bytes are address space only, for what some programs of the run share and
+ * map over it: so the run takes as much of the space that a program may have in each of them. */
+#define DFI_RUN_SPARE (131ul << 20)
+uintptr_t dfi_run_spare(void);
+
 /* ---- calls that wait with a signal mask of their own: signal_mask.c ---- */
 
 /* Before the call: what argument (counted from 0) points to is as the kernel may have it. The

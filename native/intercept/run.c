@@ -19,6 +19,12 @@ int dfi_run_socket = -1;
 /* A thread before it has counters, or beyond the number of slots. */
 static struct dfi_counts nobodys;
 
+/* With the spare behind it, where no file is. */
+static size_t mapped_size(size_t size)
+{
+    return ((size + DFI_PAGE - 1) & -DFI_PAGE) + DFI_RUN_SPARE;
+}
+
 static void *map(int fd, size_t size)
 {
     long at = dfi_kernel(__NR_mmap, 0, size, PROT_RW, MAP_SHARED, fd, 0);
@@ -36,12 +42,12 @@ int dfi_run_open(int fd)
         return (int)result;
     if (st.st_size < (long)sizeof(struct dfi_run))
         return -EINVAL;
-    struct dfi_run *run = map(fd, (size_t)st.st_size);
+    struct dfi_run *run = map(fd, mapped_size((size_t)st.st_size));
     if (run == NULL)
         return -ENOMEM;
     bool same = memcmp(run->build, df_build, DF_BUILD_SIZE) == 0;
-    if (run->magic != DFI_RUN_MAGIC || !same || run->size > (unsigned long)st.st_size) {
-        dfi_kernel(__NR_munmap, run, st.st_size);
+    if (run->magic != DFI_RUN_MAGIC || !same || run->size != (unsigned long)st.st_size) {
+        dfi_kernel(__NR_munmap, run, mapped_size((size_t)st.st_size));
         return -EPROTO;
     }
     dfi_run = run;
@@ -51,8 +57,13 @@ int dfi_run_open(int fd)
 
 uintptr_t dfi_run_memory(unsigned long *size)
 {
-    *size = dfi_run->size;
+    *size = mapped_size(dfi_run->size);
     return (uintptr_t)dfi_run;
+}
+
+uintptr_t dfi_run_spare(void)
+{
+    return (uintptr_t)dfi_run + mapped_size(dfi_run->size) - DFI_RUN_SPARE;
 }
 
 int dfi_run_server_fd(void)

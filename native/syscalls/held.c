@@ -32,14 +32,17 @@ static bool grow(const struct dfi_files *files, long fd, uint32_t count)
     return size <= files->caller.size_limit && dfi_kernel(__NR_pwrite64, fd, "", 1, size - 1) == 1;
 }
 
+_Static_assert(sizeof(struct df_holders) <= DFI_RUN_SPARE, "intercept/intercept.h");
+
+/* A program with an RLIMIT_AS has no other place for it. */
 static struct df_holders *map_list(const struct dfi_files *files, long fd)
 {
     long at;
 
     if (!grow(files, fd, 0))
         return NULL;
-    at = dfi_kernel(__NR_mmap, 0, sizeof(struct df_holders), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                    0);
+    at = dfi_kernel(__NR_mmap, dfi_run_spare(), sizeof(struct df_holders), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED, fd, 0);
     return at < 0 && at > -4096 ? NULL : (struct df_holders *)at;
 }
 

@@ -132,3 +132,31 @@ def test_a_server_without_descriptors_ends_with_the_run(mounted):
     while serves(mounted.point) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not serves(mounted.point)
+
+
+SPACE_WITH_FILES = """
+import mmap, os, subprocess
+from resource import RLIMIT_AS, setrlimit
+M = 1 << 20
+f = open("m", "w+b"); f.truncate(17 * M); m = mmap.mmap(f.fileno(), 0); print(m[5 * M])
+limited = "ulimit -v 100000; echo child >f; cat f | cat"
+print(subprocess.run(["sh", "-c", limited], capture_output=True))
+pid = os.fork()
+if pid == 0:
+    setrlimit(RLIMIT_AS, (300 * M, 300 * M))
+    for size in 200, 150, 1:
+        try: held = mmap.mmap(-1, size * M); print(size)
+        except OSError as e: print(e.strerror)
+        if size == 200: keep = held
+    print(open("f").read(), flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+
+
+def test_a_limit_of_address_space_where_large_files_are_mapped(plain, mounted):
+    """What the processes of the run share for these is none of the program's space."""
+    command = [sys.executable, "-S", "-u", "-c", SPACE_WITH_FILES]
+    wanted = plain(*command)
+    assert wanted.status == 0 and b"child" in wanted.out
+    assert mounted(*command).seen() == wanted.seen()
