@@ -52,6 +52,15 @@ static uint64_t most_of(const struct dfi_files *files, const struct statfs *st)
     return (memory != 0 && memory < most ? memory : most) / PART;
 }
 
+/* Copies that have no name any more are there as long as somebody runs them. So it goes by what is
+ * free, too: others need the most of it. */
+static bool is_mostly_free(const struct statfs *st, off_t size)
+{
+    uint64_t block = (uint64_t)st->f_bsize;
+
+    return st->f_bavail * block >= st->f_blocks / 4 * 3 * block + (uint64_t)size;
+}
+
 /* With what is there it takes no more than that; else nothing of those is left. */
 static bool has_room(const struct dfi_files *files, long fd, off_t size)
 {
@@ -61,11 +70,11 @@ static bool has_room(const struct dfi_files *files, long fd, off_t size)
     if (dfi_kernel(__NR_fstatfs, fd, &st) < 0)
         return false;
     most = most_of(files, &st);
-    if ((uint64_t)size > most)
+    if ((uint64_t)size > most || !is_mostly_free(&st, size))
         return false;
     if (dfi_kept_bytes(files, DFI_KEPT_CODE) + (uint64_t)size > most)
         dfi_kept_drop_code(files);
-    return dfi_fill_has_room(fd, (uint64_t)size);
+    return true;
 }
 
 static long fill(struct dfi_files *files, long fd, uint64_t handle, off_t size)
