@@ -62,42 +62,25 @@ void df_cache_key(const struct df_cache *cache, int32_t mount, const struct df_c
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* Acquired, so that the second look at the sequence number comes after it. */
-static uint64_t load(const _Atomic uint64_t *word)
-{
-    return atomic_load_explicit(word, memory_order_acquire);
-}
-
 static bool is_key(const struct df_cache_entry *e, const struct df_cache_key *key)
 {
-    return load(&e->hash[0]) == key->hash.low && load(&e->hash[1]) == key->hash.high;
-}
-
-static DF_FLAT bool is_believed(const struct df_cache *cache, unsigned index,
-                                const struct df_cache_entry *e)
-{
-    uint32_t stripe = atomic_load_explicit(&e->stripe, memory_order_acquire);
-    uint64_t until = load(&e->until);
-
-    return stripe < DF_CACHE_ALL_STRIPES && /* whoever shares the segment wrote it */
-           load(&e->era) == atomic_load_explicit(&cache->mounts[index].era, memory_order_acquire) &&
-           atomic_load_explicit(&e->count, memory_order_acquire) ==
-               atomic_load_explicit(&cache->stripes[stripe], memory_order_acquire) &&
-           (until == UINT64_MAX || df_sys_ticks() < until);
+    return df_cache_load(&e->hash[0]) == key->hash.low &&
+           df_cache_load(&e->hash[1]) == key->hash.high;
 }
 
 /* The entry of that question, and its sequence number, which what is read of it belongs to. */
 static DF_FLAT const struct df_cache_entry *find(const struct df_cache *cache,
                                                  const struct df_cache_key *key, uint32_t *seq)
 {
-    const _Atomic uint32_t *set = cache->ways[df_cache_key_set(key)];
-    uint16_t tag = df_cache_key_tag(key);
+    uint64_t last_set = atomic_load_explicit(&cache->last_set, memory_order_acquire);
+    uint32_t tag = df_cache_key_tag(key);
+    const struct df_cache_set *set = df_cache_set_of(cache, last_set, tag);
 
     for (unsigned i = 0; i < DF_CACHE_WAYS; i++) {
-        uint32_t way = atomic_load_explicit(&set[i], memory_order_acquire);
+        uint64_t way = atomic_load_explicit(&set->ways[i], memory_order_acquire);
         const struct df_cache_entry *e = df_cache_way_entry(cache, way);
 
-        if (way == 0 || df_cache_way_tag(way) != tag)
+        if (df_cache_way_tag(way) != tag)
             continue;
         *seq = atomic_load_explicit(&e->seq, memory_order_acquire);
         if (!(*seq & 1) && is_key(e, key))
@@ -113,7 +96,7 @@ static DF_FLAT bool read_entry(const struct df_cache *cache, unsigned index,
     uint32_t seq = 0, answer;
     const struct df_cache_entry *e = find(cache, key, &seq);
 
-    if (!e || !is_believed(cache, index, e))
+    if (!e || !df_cache_believes(cache, index, e))
         return false;
     answer = atomic_load_explicit(&e->answer, memory_order_acquire);
     if (key->nofollow && !(answer & DF_CACHE_NOFOLLOW))

@@ -9,7 +9,12 @@
  *
  * Entries lie in the order in which they were first used, and a small table of sets tells which
  * have the hash: few answers take few pages, which each process that asks has to map by faults
- * (docs/decisions/064). The whole begins at a multiple of DF_HUGE_SIZE (map.h).
+ * (docs/decisions/064). When its sets are full, a larger table takes the place of that one
+ * (docs/decisions/170). Who still looks in the old one finds what was there, or asks the server.
+ *
+ *   tables             the larger ones, the largest first; made when they are needed
+ *   the first table    [DF_CACHE_SETS], from a multiple of DF_HUGE_SIZE (map.h) on
+ *   struct df_cache    and behind it the entries, made bit by bit (room.h)
  *
  * It is believed while all of these hold:
  *   - its sequence number is even and the same before and after the copy;
@@ -30,12 +35,16 @@
 #ifndef DF_CHANNEL_CACHE_H
 #define DF_CHANNEL_CACHE_H
 
+#include "channel/sys.h"
 #include "channel/trip.h"
 #include "core/path_hash.h"
 
-#define DF_CACHE_SETS           4096 /* powers of two */
+/* Powers of two. */
+#define DF_CACHE_SETS           1024 /* of the first table */
 #define DF_CACHE_WAYS           8
-#define DF_CACHE_ENTRIES        (DF_CACHE_SETS * DF_CACHE_WAYS)
+#define DF_CACHE_ENTRIES_LEAST  (UINT64_C(1) << 15)
+#define DF_CACHE_ENTRIES_MOST   (UINT64_C(1) << 24)
+#define DF_CACHE_ENTRIES_OF_SET 4 /* in the largest table, if all entries are used */
 #define DF_CACHE_STRIPES        4096
 #define DF_CACHE_ABSENT_STRIPES 32 /* of each mount, of names that are absent */
 #define DF_CACHE_ALL_STRIPES    (DF_CACHE_STRIPES + DF_MOUNT_COUNT * DF_CACHE_ABSENT_STRIPES)
@@ -44,6 +53,7 @@
 enum {                             /* df_cache_entry.answer */
        DF_CACHE_ABSENT = 1 << 0,   /* ENOENT; else there are attributes */
        DF_CACHE_NOFOLLOW = 1 << 1, /* true for a question with DF_WHERE_NOFOLLOW, too */
+       DF_CACHE_MOUNT = 1 << 8,    /* times the index of the mount, for who puts answers in */
 };
 
 /* Flags of a question that are no part of it: what is kept of the name alone answers it, if that is
@@ -60,41 +70,45 @@ struct df_cache_entry {
     _Atomic uint64_t st[DF_CACHE_WORDS];
 };
 
+/* df_cache_way(). Each has an entry of its own from its first use on. One line of a processor's
+ * cache. */
+struct df_cache_set {
+    _Alignas(64) _Atomic uint64_t ways[DF_CACHE_WAYS];
+};
+
 struct df_cache {
-    struct df_path_seed seed;
+    struct df_path_seed seed;  /* one line with the next two */
+    _Atomic uint64_t last_set; /* of the table: their count less one; it only grows */
+    uint64_t last_entry;       /* the same of entries */
     struct {
         _Alignas(64) _Atomic uint64_t era; /* 0: nothing of the mount is believed */
         _Atomic uint64_t listings;         /* the same of listings (frames.h) */
     } mounts[DF_MOUNT_COUNT];
     /* Of inodes; behind them those of names that are absent. */
     _Alignas(64) _Atomic uint32_t stripes[DF_CACHE_ALL_STRIPES];
-    /* df_cache_way(). Each has an entry of its own from its first use on, for good. */
-    _Alignas(64) _Atomic uint32_t ways[DF_CACHE_SETS][DF_CACHE_WAYS];
-    _Alignas(4096) struct df_cache_entry entries[DF_CACHE_ENTRIES]; /* made bit by bit (room.h) */
+    _Alignas(4096) struct df_cache_entry entries[]; /* number 0 is none: it is never filled */
 };
 
-/* A way: the number of its entry, from 1 on, and 16 bits of the hash that stands there. 0: never
- * used. */
-static inline uint32_t df_cache_way(uint16_t tag, uint32_t number)
+/* A way: the number of its entry, and 32 bits of the hash that stands there. 0: it has none. */
+static inline uint64_t df_cache_way(uint32_t tag, uint32_t number)
 {
-    return (uint32_t)tag << 16 | number;
+    return (uint64_t)tag << 32 | number;
 }
 
-static inline uint16_t df_cache_way_tag(uint32_t way)
+static inline uint32_t df_cache_way_tag(uint64_t way)
 {
-    return (uint16_t)(way >> 16);
+    return (uint32_t)(way >> 32);
 }
 
-static inline uint32_t df_cache_way_number(uint32_t way)
+static inline uint32_t df_cache_way_number(uint64_t way)
 {
-    return way & 0xffff;
+    return (uint32_t)way;
 }
 
-/* Of a way that was used; clients can write to it, so the number is not believed. */
-static inline struct df_cache_entry *df_cache_way_entry(const struct df_cache *cache, uint32_t way)
+/* Clients can write to a way, so the number is not believed. */
+static inline struct df_cache_entry *df_cache_way_entry(const struct df_cache *cache, uint64_t way)
 {
-    return (struct df_cache_entry *)&cache
-        ->entries[(df_cache_way_number(way) - 1) % DF_CACHE_ENTRIES];
+    return (struct df_cache_entry *)&cache->entries[way & cache->last_entry];
 }
 
 /* The stripe of answers that a name is absent: of that name (core/changes.h), or, 0, of those of
@@ -112,14 +126,32 @@ struct df_cache_key {
     bool nofollow;
 };
 
-static inline unsigned df_cache_key_set(const struct df_cache_key *key)
+static inline uint32_t df_cache_key_tag(const struct df_cache_key *key)
 {
-    return key->hash.low % DF_CACHE_SETS;
+    return (uint32_t)(key->hash.low >> 32);
 }
 
-static inline uint16_t df_cache_key_tag(const struct df_cache_key *key)
+/* The set of a tag in the table with that last set. A way's tag says which set it is in, so a table
+ * can be made of a smaller one alone. Each table lies right before the one of half its size: it
+ * begins as many sets before the cache as both, and all that are smaller, have. */
+static inline struct df_cache_set *df_cache_set_of(const struct df_cache *cache, uint64_t last_set,
+                                                   uint32_t tag)
 {
-    return (uint16_t)(key->hash.low >> 48);
+    struct df_cache_set *end = (struct df_cache_set *)cache + DF_CACHE_SETS - 2;
+
+    return end - last_set - (tag & last_set);
+}
+
+/* Bytes of all tables with as many sets and fewer. */
+static inline uint64_t df_cache_tables_size(uint64_t sets)
+{
+    return (2 * sets - DF_CACHE_SETS) * sizeof(struct df_cache_set);
+}
+
+/* Sets of the largest table of a cache with room for so many answers. */
+static inline uint64_t df_cache_most_sets(uint64_t entries)
+{
+    return entries / DF_CACHE_ENTRIES_OF_SET;
 }
 
 static inline struct df_cache *df_cache_of(const struct df_segment *segment)
@@ -130,6 +162,25 @@ static inline struct df_cache *df_cache_of(const struct df_segment *segment)
 static inline uint32_t df_cache_stripe(uint64_t ino)
 {
     return (uint32_t)(ino * UINT64_C(0x9e3779b97f4a7c15) >> 52) % DF_CACHE_STRIPES;
+}
+
+/* Acquired, so that the second look at the sequence number comes after it. */
+static inline uint64_t df_cache_load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static inline DF_FLAT bool df_cache_believes(const struct df_cache *cache, unsigned index,
+                                             const struct df_cache_entry *e)
+{
+    uint32_t stripe = atomic_load_explicit(&e->stripe, memory_order_acquire);
+    uint64_t until = df_cache_load(&e->until);
+
+    return stripe < DF_CACHE_ALL_STRIPES && /* whoever shares the segment wrote it */
+           df_cache_load(&e->era) == df_cache_load(&cache->mounts[index].era) &&
+           atomic_load_explicit(&e->count, memory_order_acquire) ==
+               atomic_load_explicit(&cache->stripes[stripe], memory_order_acquire) &&
+           (until == UINT64_MAX || df_sys_ticks() < until);
 }
 
 /* `content`: id of the start's content (df_content_id()), so that the answer is found by whoever

@@ -6,27 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "channel/map.h"
-#include "channel/room.h"
 #include "channel/sys.h"
 #include "core/clock.h"
 
 #define CALIBRATION_NS INT64_C(10000000) /* the two clocks are compared over at least that time */
-
-/* The entries that the ways of a server that has died have stay theirs; there is memory for them.
- */
-static void take_up(struct df_cacher *cacher)
-{
-    const struct df_cache *cache = cacher->cache;
-
-    for (unsigned i = 0; i < DF_CACHE_ENTRIES; i++) {
-        uint32_t number = df_cache_way_number(atomic_load_explicit(
-            &cache->ways[i / DF_CACHE_WAYS][i % DF_CACHE_WAYS], memory_order_relaxed));
-
-        if (cacher->entries.used < number && number <= DF_CACHE_ENTRIES)
-            cacher->entries.used = cacher->entries.made = number;
-    }
-}
 
 /* For want of chance: each word another, and none 0. */
 static struct df_path_seed seed_by_time(uint64_t ticks)
@@ -40,23 +23,25 @@ static struct df_path_seed seed_by_time(uint64_t ticks)
 
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment)
 {
+    bool again;
+
     memset(cacher, 0, sizeof(*cacher));
-    pthread_mutex_init(&cacher->entries.lock, NULL);
     cacher->segment = segment;
-    if (segment->cache_size < sizeof(struct df_cache))
+    if (segment->cache_size == 0)
         return;
     cacher->cache = df_cache_of(segment);
     cacher->begun_ns = df_clock();
     cacher->begun_ticks = df_sys_ticks();
-    if (cacher->cache->seed.word[0] != 0) /* of a server that has died */
-        take_up(cacher);
-    else if (getrandom(&cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
+    again = cacher->cache->seed.word[0] != 0; /* of a server that has died */
+    df_cache_ways_init(&cacher->ways, segment, again);
+    if (!again && getrandom(&cacher->cache->seed, sizeof(cacher->cache->seed), 0) < 0)
         cacher->cache->seed = seed_by_time(cacher->begun_ticks);
 }
 
 void df_cacher_free(struct df_cacher *cacher)
 {
-    pthread_mutex_destroy(&cacher->entries.lock);
+    if (cacher->cache)
+        df_cache_ways_free(&cacher->ways);
 }
 
 void df_cacher_mount(struct df_cacher *cacher, unsigned index)
@@ -208,78 +193,16 @@ uint64_t df_cacher_until(const struct df_cacher *cacher, uint64_t valid_ns)
            (uint64_t)((double)valid_ns * (double)(ticks - cacher->begun_ticks) / (double)elapsed);
 }
 
-#define GROWTH 340 /* entries whose memory is made together: 64 KiB */
-
-/* Memory for entries. The first in a stretch of DF_HUGE_SIZE make all of it, if that can be had; to
- * make again what is there takes no time. */
-static uint32_t make_entries(void *owner, uint32_t made)
-{
-    struct df_cacher *cacher = owner;
-    uint32_t left = DF_CACHE_ENTRIES - made, count = left < GROWTH ? left : GROWTH;
-    char *from = (char *)&cacher->cache->entries[made], *base = (char *)cacher->cache;
-    char *huge = base + df_huge_aligned((uint64_t)(from - base));
-    size_t size = count * sizeof(struct df_cache_entry);
-
-    if (count > 0 && huge < from + size)
-        df_room_make_huge(huge, DF_HUGE_SIZE);
-    return count > 0 && df_room_make(cacher->segment, from, size) ? count : 0;
-}
-
-/* A way becomes used, and has an entry from now on. False: there is no memory. */
-static bool begin_way(struct df_cacher *cacher, _Atomic uint32_t *way)
-{
-    uint32_t number;
-    bool has;
-
-    pthread_mutex_lock(&cacher->entries.lock);
-    has = atomic_load_explicit(way, memory_order_relaxed) != 0;
-    if (!has && (number = df_growth_take(&cacher->entries, make_entries, cacher)) > 0) {
-        atomic_store_explicit(way, df_cache_way(0, number), memory_order_release);
-        has = true;
-    }
-    pthread_mutex_unlock(&cacher->entries.lock);
-    return has;
-}
-
-static bool is_of(const struct df_cache *cache, uint32_t way, const struct df_cache_key *key)
-{
-    const struct df_cache_entry *e = df_cache_way_entry(cache, way);
-
-    return df_cache_way_tag(way) == df_cache_key_tag(key) &&
-           atomic_load_explicit(&e->hash[0], memory_order_relaxed) == key->hash.low &&
-           atomic_load_explicit(&e->hash[1], memory_order_relaxed) == key->hash.high;
-}
-
-/* The question's own way, or one that was never used, or the one to give way: round and round by
- * the clock. NULL: there is no memory. */
-static _Atomic uint32_t *choose(struct df_cacher *cacher, const struct df_cache_key *key)
-{
-    _Atomic uint32_t *set = cacher->cache->ways[df_cache_key_set(key)];
-    unsigned used = 0;
-
-    for (; used < DF_CACHE_WAYS; used++) { /* they are used in turn */
-        uint32_t way = atomic_load_explicit(&set[used], memory_order_acquire);
-
-        if (way == 0)
-            break;
-        if (is_of(cacher->cache, way, key))
-            return &set[used];
-    }
-    if (used < DF_CACHE_WAYS && begin_way(cacher, &set[used]))
-        return &set[used];
-    return used > 0 ? &set[(df_sys_ticks() >> 8) % used] : NULL;
-}
-
 /* Released, so that none is seen before the odd sequence number. */
 static void store(_Atomic uint64_t *to, uint64_t value)
 {
     atomic_store_explicit(to, value, memory_order_release);
 }
 
-static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint64_t era,
-                 uint64_t until, uint32_t stripe, uint32_t count, int result, const struct stat *st)
+static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint32_t answer,
+                 uint64_t era, uint64_t until, uint32_t stripe, uint32_t count,
+                 const struct stat *st)
 {
-    uint32_t answer = (result == 0 ? 0 : DF_CACHE_ABSENT) | (key->nofollow ? DF_CACHE_NOFOLLOW : 0);
     uint64_t words[DF_CACHE_WORDS];
 
     memcpy(words, st, sizeof(words));
@@ -290,7 +213,7 @@ static void fill(struct df_cache_entry *e, const struct df_cache_key *key, uint6
     atomic_store_explicit(&e->answer, answer, memory_order_release);
     atomic_store_explicit(&e->stripe, stripe, memory_order_release);
     atomic_store_explicit(&e->count, count, memory_order_release);
-    for (unsigned i = 0; result == 0 && i < DF_CACHE_WORDS; i++)
+    for (unsigned i = 0; !(answer & DF_CACHE_ABSENT) && i < DF_CACHE_WORDS; i++)
         store(&e->st[i], words[i]);
 }
 
@@ -304,6 +227,12 @@ static void note_kept(struct df_cacher *cacher, unsigned index)
         atomic_store_explicit(shared, 1, memory_order_relaxed);
 }
 
+static uint32_t answer_of(unsigned index, const struct df_cache_key *key, int result)
+{
+    return (result == 0 ? 0 : DF_CACHE_ABSENT) | (key->nofollow ? DF_CACHE_NOFOLLOW : 0) |
+           index * DF_CACHE_MOUNT;
+}
+
 /* Somebody else is writing the entry: then theirs is as good. */
 void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_ticket ticket,
                     const struct df_cache_key *key, int result, const struct stat *st,
@@ -314,8 +243,8 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
     uint32_t stripe =
         result == 0 ? df_cache_stripe(st->st_ino) : df_cache_absent(index, ticket.absent);
     struct df_cache_entry *e;
-    _Atomic uint32_t *way;
-    uint32_t count, seq, number;
+    struct df_cache_found found;
+    uint32_t count, seq;
 
     if (until == 0)
         return;
@@ -323,15 +252,13 @@ void df_cacher_keep(struct df_cacher *cacher, unsigned index, struct df_cacher_t
     if (changing(state, DF_CACHE_FILE) || ended(state, DF_CACHE_FILE) != ticket.changes)
         return;
     note_kept(cacher, index);
-    way = choose(cacher, key);
-    if (!way)
+    if (!df_cache_ways_choose(&cacher->ways, key, &found))
         return;
-    number = df_cache_way_number(atomic_load_explicit(way, memory_order_relaxed));
-    e = df_cache_way_entry(cacher->cache, number);
+    e = df_cache_way_entry(cacher->cache, found.way);
     seq = atomic_load(&e->seq);
     if (seq & 1 || !atomic_compare_exchange_strong(&e->seq, &seq, seq + 1))
         return;
-    fill(e, key, ticket.era, until, stripe, count, result, st);
-    atomic_store_explicit(way, df_cache_way(df_cache_key_tag(key), number), memory_order_release);
+    fill(e, key, answer_of(index, key, result), ticket.era, until, stripe, count, st);
+    df_cache_ways_show(&found, key);
     atomic_store_explicit(&e->seq, seq + 2, memory_order_release);
 }

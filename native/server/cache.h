@@ -13,7 +13,7 @@
 
 #include "channel/cache.h"
 #include "core/changes.h"
-#include "server/growth.h"
+#include "server/cache_ways.h"
 
 enum df_cache_change {
     DF_CACHE_NOTHING, /* getattr and the like */
@@ -38,7 +38,7 @@ struct df_cacher {
     uint64_t begun_ticks;
 
     struct df_segment *segment;
-    struct df_growth entries; /* its lock protects ways that become used, too */
+    struct df_cache_ways ways;
 };
 
 void df_cacher_init(struct df_cacher *cacher, struct df_segment *segment);

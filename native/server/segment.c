@@ -88,8 +88,10 @@ static uint64_t aligned(uint64_t at)
 }
 
 /* Offsets of the parts, and the size of the whole. */
-static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
+static struct df_segment plan(uint64_t answers, const struct df_frames *frames)
 {
+    uint64_t tables = answers ? df_cache_tables_size(df_cache_most_sets(answers)) : 0;
+    uint64_t first = df_cache_tables_size(DF_CACHE_SETS);
     struct df_segment s = {.magic = DF_SEGMENT_MAGIC};
 
     memcpy(s.build, df_build, DF_BUILD_SIZE);
@@ -99,8 +101,12 @@ static struct df_segment plan(size_t cache_size, const struct df_frames *frames)
     s.slots_at = aligned(s.ofds_at + DF_OFD_COUNT * sizeof(struct df_ofd));
     s.areas_at = aligned(s.slots_at + DF_SLOT_COUNT * sizeof(struct df_slot));
     s.cache_at = df_huge_aligned(s.areas_at + DF_SLOT_COUNT * sizeof(struct df_area));
-    s.cache_size = df_huge_aligned(cache_size);
-    s.frames_at = s.cache_at + s.cache_size;
+    s.frames_at = s.cache_at;
+    if (answers > 0) {
+        s.cache_at += df_huge_aligned(tables - first) + first;
+        s.cache_size = sizeof(struct df_cache) + answers * sizeof(struct df_cache_entry);
+        s.frames_at = df_huge_aligned(s.cache_at + s.cache_size);
+    }
     s.frames_size = frames->size;
     s.names_at = aligned(s.frames_at + s.frames_size);
     s.epolls_at = s.names_at + (uint64_t)DF_OFD_COUNT * PATH_MAX;
@@ -150,15 +156,16 @@ static int make_parts(const struct df_own_segment *own, const struct df_segment 
 static void make_cache(const struct df_own_segment *own, struct df_segment *s,
                        const struct df_frames *frames)
 {
-    uint64_t tables = s->cache_size ? offsetof(struct df_cache, entries) : 0;
+    uint64_t first = s->cache_size ? s->cache_at - df_cache_tables_size(DF_CACHE_SETS) : 0;
+    uint64_t end = s->cache_size ? s->cache_at + sizeof(struct df_cache) : 0;
 
     if (s->cache_size > 0)
-        df_room_make_huge((char *)own->segment + s->cache_at, DF_HUGE_SIZE);
+        df_room_make_huge((char *)own->segment + first, DF_HUGE_SIZE);
     if (s->frames_size > 0)
         df_room_make_huge((char *)own->segment + s->frames_at, frames->bytes_at);
-    if (make(own, s->cache_at, s->cache_at + tables) == 0 &&
+    if (make(own, first, end) == 0 &&
         (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->bytes_at) == 0) &&
-        df_room_make(own->segment, (char *)own->segment + s->cache_at, tables))
+        df_room_make(own->segment, (char *)own->segment + first, end - first))
         return;
     s->cache_size = s->frames_size = 0;
     atomic_init(&s->full, 1);
@@ -246,7 +253,7 @@ int df_segment_resume(struct df_own_segment *own)
     return begin_life(own);
 }
 
-int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t frames_size)
+int df_segment_create(struct df_own_segment *own, uint64_t answers, size_t frames_size)
 {
     struct df_frames frames = {.size = 0};
     struct df_segment planned;
@@ -254,7 +261,7 @@ int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t fram
 
     if (frames_size > 0)
         df_frames_plan(&frames, frames_size);
-    planned = plan(cache_size, &frames);
+    planned = plan(answers, &frames);
     own->segment = NULL;
     error = map(own, &planned);
     if (error == 0)
@@ -262,6 +269,8 @@ int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t fram
     if (error == 0) {
         make_cache(own, &planned, &frames);
         *own->segment = planned;
+        if (planned.cache_size > 0)
+            df_cache_of(own->segment)->last_entry = answers - 1;
         if (planned.frames_size > 0)
             *df_frames_of(own->segment) = frames;
         for (unsigned i = 0; i < DF_ROOM_SLOTS; i++)

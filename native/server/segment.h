@@ -16,10 +16,10 @@ struct df_own_segment {
     _Atomic uint32_t ending; /* futex: 1 when the thread of life shall end */
 };
 
-/* Makes the memfd, maps it, and starts the thread whose life stands for the server's. cache_size:
- * sizeof(struct df_cache); frames_size: of frames, at least that many. 0: without. 0 or -errno.
- * Clients may be let in afterwards. */
-int df_segment_create(struct df_own_segment *own, size_t cache_size, size_t frames_size);
+/* Makes the memfd, maps it, and starts the thread whose life stands for the server's. answers:
+ * how many may be kept, a power of two, DF_CACHE_ENTRIES_LEAST at least; frames_size: bytes of
+ * frames, that many at least. 0: without. 0 or -errno. Clients may be let in afterwards. */
+int df_segment_create(struct df_own_segment *own, uint64_t answers, size_t frames_size);
 
 /* The segment of a server that has died, by its memfd: mapped, but nobody lives yet. 0 or -errno.
  */

@@ -430,13 +430,26 @@ static int begin_files(struct df_server *server)
     return df_files_init(&server->files, server->own.segment, ledger, kept != NULL);
 }
 
+#define ANSWER_SHARE 256 /* an answer for each so many bytes of files: 10^5 names by default */
+
+/* A power of two. */
+static uint64_t count_answers(uint64_t cache_size)
+{
+    uint64_t count = DF_CACHE_ENTRIES_LEAST;
+
+    while (count < DF_CACHE_ENTRIES_MOST && 2 * count <= cache_size / ANSWER_SHARE)
+        count *= 2;
+    return count;
+}
+
 static int begin_segment(struct df_server *server)
 {
+    const size_t size = server->options->cache_size;
     int error;
 
     if (is_again(server))
         return df_segment_take(&server->own, server->options->kept->memory);
-    error = df_segment_create(&server->own, sizeof(struct df_cache), server->options->cache_size);
+    error = df_segment_create(&server->own, count_answers(size), size);
     if (error < 0)
         return error;
     atomic_store(&server->own.segment->patience, server->options->patience);

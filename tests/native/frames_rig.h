@@ -28,7 +28,7 @@ static inline int set_up_for(void **state, size_t size)
 {
     struct rig *rig = calloc(1, sizeof(*rig));
 
-    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), size), 0);
+    assert_int_equal(df_segment_create(&rig->own, DF_CACHE_ENTRIES_LEAST, size), 0);
     df_cacher_init(&rig->cacher, rig->own.segment);
     df_cacher_mount(&rig->cacher, 0);
     df_framer_init(&rig->framer, rig->own.segment, &rig->cacher);

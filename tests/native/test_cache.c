@@ -2,91 +2,13 @@
  * test_cache.c - the cache in the segment: when an answer is kept, how long it is believed, and
  * that nobody ever reads half of one.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "cache_rig.h"
 #include "channel/sys.h"
-#include "core/clock.h"
-#include "server/cache.h"
-#include "server/segment.h"
-
-struct rig {
-    struct df_own_segment own;
-    struct df_cacher cacher;
-    struct df_caller caller;
-};
-
-static int set_up(void **state)
-{
-    struct rig *rig = calloc(1, sizeof(*rig));
-
-    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), 0), 0);
-    df_cacher_init(&rig->cacher, rig->own.segment);
-    df_cacher_mount(&rig->cacher, 0);
-    *state = rig;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct rig *rig = *state;
-
-    df_cacher_free(&rig->cacher);
-    df_segment_end(&rig->own);
-    df_segment_free(&rig->own);
-    free(rig);
-    return 0;
-}
-
-static struct df_cache_key key_of(struct rig *rig, const char *name, uint32_t flags)
-{
-    struct df_trip_where where = {.name = name, .len = (uint32_t)strlen(name), .flags = flags};
-    struct df_cache_key key;
-
-    df_cache_key(rig->cacher.cache, 1, &rig->caller, &where, 0, &key);
-    return key;
-}
-
-static void keep(struct rig *rig, const char *name, int result, ino_t ino, uint64_t valid_ns)
-{
-    struct stat st = {.st_ino = ino, .st_size = 7};
-    struct df_cache_key key = key_of(rig, name, 0);
-
-    df_cacher_keep(&rig->cacher, 0, df_cacher_ask(&rig->cacher, 0), &key, result, &st, valid_ns);
-}
-
-static bool ask(struct rig *rig, const char *name, uint32_t flags, int *result, struct stat *st)
-{
-    struct df_link link = {.segment = rig->own.segment};
-    struct df_trip trip = {.link = &link, .caller = &rig->caller, .mount = 1};
-    struct df_trip_where where = {.name = name, .len = (uint32_t)strlen(name), .flags = flags};
-
-    return df_cache_read(&trip, &where, 0, result, st);
-}
-
-static bool known(struct rig *rig, const char *name)
-{
-    struct stat st;
-    int result;
-
-    return ask(rig, name, 0, &result, &st) &&
-           (result == -ENOENT || (result == 0 && st.st_size == 7));
-}
-
-static void change(struct rig *rig, enum df_cache_change kind, uint64_t ino)
-{
-    df_cacher_begin(&rig->cacher, 0, kind);
-    df_cacher_end(&rig->cacher, 0, kind, ino);
-}
 
 /* ---- what is asked
  * ------------------------------------------------------------------------------- */
@@ -536,151 +458,6 @@ static void nobody_is_answered_what_was_before_a_change(void **state)
     assert_true(found > 0);
 }
 
-static void it_is_bounded_and_replaces(void **state)
-{
-    struct rig *rig = *state;
-    unsigned found = 0;
-    char name[32];
-
-    for (int i = 0; i < 100000; i++) {
-        snprintf(name, sizeof(name), "/file-%d", i);
-        keep(rig, name, 0, (ino_t)i, UINT64_MAX);
-    }
-    assert_true(known(rig, name)); /* the newest */
-    for (int i = 0; i < 100000; i++) {
-        snprintf(name, sizeof(name), "/file-%d", i);
-        found += known(rig, name);
-    }
-    assert_in_range(found, DF_CACHE_ENTRIES / 2, DF_CACHE_ENTRIES);
-}
-
-/* ---- where they lie ---------------------------------------------------------------------------
- */
-
-#define FEW 300
-
-static void keep_few(struct rig *rig, char kind)
-{
-    char name[32];
-
-    for (int i = 0; i < FEW; i++) {
-        snprintf(name, sizeof(name), "/%c-%d", kind, i);
-        keep(rig, name, 0, (ino_t)i + 1, UINT64_MAX);
-    }
-}
-
-/* Answers that are known, each with the attributes of its own file. */
-static unsigned count_few(struct rig *rig, char kind)
-{
-    unsigned found = 0;
-
-    for (int i = 0; i < FEW; i++) {
-        struct stat st;
-        char name[32];
-        int result;
-
-        snprintf(name, sizeof(name), "/%c-%d", kind, i);
-        found += ask(rig, name, 0, &result, &st) && result == 0 && st.st_ino == (ino_t)i + 1;
-    }
-    return found;
-}
-
-/* Entries that stand for some answer, of the first `count` and of all. */
-static unsigned count_entries(struct rig *rig, unsigned count)
-{
-    unsigned found = 0;
-
-    for (unsigned i = 0; i < count; i++)
-        found += rig->cacher.cache->entries[i].hash[0] != 0;
-    return found;
-}
-
-static void few_answers_lie_together(void **state)
-{
-    struct rig *rig = *state;
-
-    keep_few(rig, 'a');
-    assert_int_equal(count_few(rig, 'a'), FEW);
-    assert_int_equal(count_entries(rig, FEW), FEW);
-    keep_few(rig, 'a'); /* each in its own place */
-    assert_int_equal(rig->cacher.entries.used, FEW);
-}
-
-static void a_server_that_begins_again_goes_on_behind_them(void **state)
-{
-    struct rig *rig = *state;
-
-    keep_few(rig, 'a');
-    df_cacher_free(&rig->cacher);
-    df_cacher_init(&rig->cacher, rig->own.segment);
-    df_cacher_mount(&rig->cacher, 0);
-    assert_int_equal(count_few(rig, 'a'), 0);
-    keep_few(rig, 'a');
-    keep_few(rig, 'b');
-    assert_int_equal(count_few(rig, 'a'), FEW);
-    assert_int_equal(count_few(rig, 'b'), FEW);
-    assert_int_equal(count_entries(rig, 2 * FEW), 2 * FEW);
-    assert_int_equal(rig->cacher.entries.used, 2 * FEW);
-}
-
-/* A client may write to the table; nothing outside of it is looked at, by it or by the server. */
-static void what_is_scribbled_there_is_not_believed(void **state)
-{
-    struct rig *rig = *state;
-
-    keep_few(rig, 'a');
-    for (unsigned i = 0; i < DF_CACHE_ENTRIES; i++)
-        rig->cacher.cache->ways[i / DF_CACHE_WAYS][i % DF_CACHE_WAYS] |= 0xffff;
-    assert_int_equal(count_few(rig, 'a'), 0);
-    keep_few(rig, 'b');
-    df_cacher_free(&rig->cacher);
-    df_cacher_init(&rig->cacher, rig->own.segment);
-    df_cacher_mount(&rig->cacher, 0);
-    keep_few(rig, 'b');
-}
-
-static void where_there_is_no_memory_answers_give_way(void **state)
-{
-    struct rig *rig = *state;
-
-    keep_few(rig, 'a');
-    rig->cacher.entries.made = rig->cacher.entries.used;
-    rig->cacher.entries.failed =
-        df_clock_coarse() + INT64_C(3600000000000); /* no attempt meanwhile */
-    keep_few(rig, 'b');
-    assert_int_equal(rig->cacher.entries.used, FEW);
-    assert_in_range(count_few(rig, 'b'), 1, FEW);
-}
-
-struct keeping {
-    struct rig *rig;
-    char kind;
-};
-
-static void *keep_often(void *argument)
-{
-    struct keeping *keeping = argument;
-
-    for (int i = 0; i < 20; i++)
-        keep_few(keeping->rig, keeping->kind);
-    return NULL;
-}
-
-static void two_that_keep_at_once_share_no_entry(void **state)
-{
-    struct keeping keeping[] = {{*state, 'a'}, {*state, 'b'}};
-    struct rig *rig = *state;
-    pthread_t threads[2];
-
-    for (int i = 0; i < 2; i++)
-        pthread_create(&threads[i], NULL, keep_often, &keeping[i]);
-    for (int i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(count_few(rig, 'a'), FEW);
-    assert_int_equal(count_few(rig, 'b'), FEW);
-    assert_int_equal(count_entries(rig, 2 * FEW), 2 * FEW);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -703,12 +480,6 @@ int main(void)
         TEST(belief_ends_with_the_time_the_plugin_gave),
         TEST(no_answer_is_read_in_half),
         TEST(nobody_is_answered_what_was_before_a_change),
-        TEST(it_is_bounded_and_replaces),
-        TEST(few_answers_lie_together),
-        TEST(a_server_that_begins_again_goes_on_behind_them),
-        TEST(what_is_scribbled_there_is_not_believed),
-        TEST(where_there_is_no_memory_answers_give_way),
-        TEST(two_that_keep_at_once_share_no_entry),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

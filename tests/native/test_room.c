@@ -169,7 +169,7 @@ static void a_segment_without_memory_leaves_nothing(void **state)
 
     (void)state;
     none_left = true;
-    assert_int_equal(df_segment_create(&own, sizeof(struct df_cache), FRAMES), -ENOSPC);
+    assert_int_equal(df_segment_create(&own, DF_CACHE_ENTRIES_LEAST, FRAMES), -ENOSPC);
     none_left = false;
     assert_int_equal(own.memory, -1);
     assert_false(is_mapped("/memfd:directfuse "));
@@ -189,7 +189,7 @@ static void fill_and_look(void)
     char bytes[DF_FRAME_SIZE];
     uint16_t content;
 
-    assert_int_equal(df_segment_create(&own, sizeof(struct df_cache), FRAMES), 0);
+    assert_int_equal(df_segment_create(&own, DF_CACHE_ENTRIES_LEAST, FRAMES), 0);
     df_cacher_init(cacher, own.segment);
     df_cacher_mount(cacher, 0);
     df_framer_init(framer, own.segment, cacher);

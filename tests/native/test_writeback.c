@@ -44,7 +44,7 @@ static int set_up(void **state)
     struct rig *rig = calloc(1, sizeof(*rig));
     const struct df_mount_spec spec = {.point = POINT};
 
-    assert_int_equal(df_segment_create(&rig->own, sizeof(struct df_cache), 1 << 20), 0);
+    assert_int_equal(df_segment_create(&rig->own, DF_CACHE_ENTRIES_LEAST, 1 << 20), 0);
     df_cacher_init(&rig->cacher, rig->own.segment);
     df_cacher_mount(&rig->cacher, 0);
     assert_int_equal(df_mount_attach(&spec, ramfs_new(&rig->probe), &rig->mount), 0);
