@@ -178,6 +178,8 @@ _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_
 #define DF_OFD_FILLED  (UINT64_C(8))  /* its data file is being made, and not yet looked at */
 #define DF_OFD_LOCKED  (UINT64_C(16)) /* its placeholder was to be locked, once */
 #define DF_OFD_WAITED  (UINT32_C(1) << 31)
+/* Marks that all descriptions of a file have: the server gives them to one that is opened. */
+#define DF_OFD_OF_FILE (DF_OFD_MAPPED | DF_OFD_CHUNKED | DF_OFD_FILLED)
 
 /* df_ofd.begun (execute_open.c). Above DF_OFD_BEGUN: not yet; but the open has brought bytes, and
  * an answer to fstat that is of before they were read. So it ends with the first read: its stripe

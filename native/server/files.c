@@ -97,6 +97,20 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
     atomic_store(&ofd->handle, handle);
 }
 
+/* What its file is, whose descriptions are all marked (native/syscalls/shadow_map.c). After it can
+ * be found: who marks them meanwhile finds this one, or this finds what he has done. */
+static void take_marks(struct df_files *files, uint32_t index)
+{
+    uint32_t older = files->open[index].older;
+    uint64_t marks;
+
+    if (older == 0)
+        return;
+    marks = __atomic_load_n(&df_files_ofd(files, older)->marks, __ATOMIC_SEQ_CST) & DF_OFD_OF_FILE;
+    if (marks != 0)
+        __atomic_fetch_or(&df_files_ofd(files, index)->marks, marks, __ATOMIC_ACQ_REL);
+}
+
 /* Under the lock. */
 static uint64_t add_file(struct df_files *files, struct df_client *client, struct df_file *file,
                          int mount, uint16_t content, _Atomic uint64_t *announced)
@@ -121,9 +135,9 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     handle = (uint64_t)entry->generation << 32 | index;
     atomic_store(announced, handle);
     atomic_store(&entry->file, file);
-    entry->number = df_files_ofd(files, index)->number =
-        df_files_number_take(files, mount, file->ino);
+    df_files_ofd(files, index)->number = df_files_number_take(files, index, mount, file->ino);
     fill_ofd(df_files_ofd(files, index), handle, file, mount, content);
+    take_marks(files, index);
     atomic_signal_fence(memory_order_seq_cst);
     df_files_client_give(files, client,
                          index); /* last: without it the next server closes the file */
@@ -200,7 +214,7 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
     last.read =
         last.judged && atomic_load_explicit(&ofd->begun, memory_order_relaxed) == DF_OFD_BEGUN;
     last.locked = df_files_number_give_back(
-        files, entry->number, __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_LOCKED);
+        files, index, __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_LOCKED);
     if (!files->over)
         atomic_store(&ofd->handle, 0);
     if (entry->place)

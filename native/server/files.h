@@ -64,6 +64,7 @@ struct df_open_inode {
     uint64_t ino;
     uint32_t next; /* of its chain, or of the free ones; 0: none */
     bool locked;   /* some description was */
+    uint32_t last; /* index of the description that came last; the others are linked to it */
 };
 
 #define DF_INODE_CHAINS 4096 /* a power of two */
@@ -78,9 +79,10 @@ struct df_open_file {
     char *called; /* of a directory, under the lock: the path from the root of its mount by which
                      it was opened; malloc()ed. NULL: from another one, or not known */
     int place;    /* 1 + descriptor of its placeholder (place.c); 0: none */
-    uint32_t generation; /* of the handle */
-    uint32_t number;     /* as its df_ofd has it */
-    uint32_t clients;    /* that have it */
+    uint32_t generation;   /* of the handle */
+    uint32_t number;       /* as its df_ofd has it */
+    uint32_t older, newer; /* descriptions of the same inode: their indices; 0: none */
+    uint32_t clients;      /* that have it */
     uint32_t next_free;
 };
 

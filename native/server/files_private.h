@@ -35,12 +35,12 @@ void df_files_client_take(struct df_files *files, uint32_t place);
 
 /* ---- files_number.c ---- */
 
-/* One more description of the inode: its number. */
-uint32_t df_files_number_take(struct df_files *files, int mount, uint64_t ino);
+/* The file of that index is one more description of the inode. Its number, which it has now. */
+uint32_t df_files_number_take(struct df_files *files, uint32_t index, int mount, uint64_t ino);
 
-/* One description less, which was perhaps locked. 0 is nobody's number. The number if no file will
- * have it again, else 0. */
-uint32_t df_files_number_give_back(struct df_files *files, uint32_t number, bool locked);
+/* That description is gone, which was perhaps locked. Its number if no file will have that again,
+ * else 0. */
+uint32_t df_files_number_give_back(struct df_files *files, uint32_t index, bool locked);
 
 /* After a restart: the number that the file of that index has had all along. */
 void df_files_number_keep(struct df_files *files, uint32_t index);

@@ -67,8 +67,8 @@ static long install(struct dfi_way *way, int flags)
     struct df_trip trip = {.link = &files->link};
     long fd = keep_name(way, handle, flags) ? 0 : -ENOSPC;
 
-    if (fd == 0)
-        dfi_shadow_opened(files, handle, flags & O_TRUNC);
+    if (fd == 0 && flags & O_TRUNC)
+        dfi_shadow_emptied(files, handle);
     if (fd == 0)
         fd = place(files, entry, flags);
     if (fd >= DFI_FD_MAX) {

@@ -116,7 +116,7 @@ static void make(struct dfi_files *files, const struct df_ofd *ofd, uint64_t han
 /* By programs that have mapped it shared: what they store is counted when it is written back. */
 static bool is_stored_to(const struct df_ofd *ofd)
 {
-    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_SHARED;
+    return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_OF_FILE;
 }
 
 long dfi_code_file(struct dfi_files *files, uint64_t handle, off_t size)

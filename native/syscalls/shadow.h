@@ -29,11 +29,9 @@
 #include "syscalls/files.h"
 #include "syscalls/record.h"
 
-#define DFI_SHADOW_MAPPED  DF_OFD_MAPPED  /* of df_ofd.marks: bytes are those of the data file */
-#define DFI_SHADOW_CHUNKED DF_OFD_CHUNKED /* as far as they are there */
-#define DFI_SHADOW_FILLED  DF_OFD_FILLED
-/* Of these all descriptions of a file have the same. */
-#define DFI_SHADOW_SHARED   (DFI_SHADOW_MAPPED | DFI_SHADOW_CHUNKED | DFI_SHADOW_FILLED)
+#define DFI_SHADOW_MAPPED   DF_OFD_MAPPED  /* of df_ofd.marks: bytes are those of the data file */
+#define DFI_SHADOW_CHUNKED  DF_OFD_CHUNKED /* as far as they are there */
+#define DFI_SHADOW_FILLED   DF_OFD_FILLED
 
 #define DFI_SHADOW_WHOLE    ((off_t)16 << 20) /* a larger file is copied by chunks */
 
@@ -121,8 +119,8 @@ void dfi_shadow_forget(const struct dfi_files *files, const struct df_ofd *ofd);
 /* A descriptor of the data file of a mapped file, or -errno. */
 long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, int flags);
 
-/* After open: the file may be mapped by others already. `emptied`: by O_TRUNC. */
-void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied);
+/* After an open with O_TRUNC: the file may be mapped by others. */
+void dfi_shadow_emptied(struct dfi_files *files, uint64_t handle);
 
 /*
  * What an op changes of a mapped file it changes between these two, on the mount and in the data

@@ -3,8 +3,9 @@
  * directory.
  *
  * Once some program of the job has mapped a file, and as long as anybody has it open, every open
- * file description of it is marked: reads come from the data file, writes and changes of size go to
- * both. So all programs see what others store in memory, at once.
+ * file description of it is marked (of one that is opened later the server sees to it): reads come
+ * from the data file, writes and changes of size go to both. So all programs see what others store
+ * in memory, at once.
  *
  * A small file is copied as a whole when it is first mapped. A large one is copied by chunks, each
  * when it is touched, and given up again where memory is short (shadow_chunks.c).
@@ -25,9 +26,10 @@
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-static void mark(struct df_ofd *ofd, uint64_t marks)
+/* Those that it had before. */
+static uint64_t mark(struct df_ofd *ofd, uint64_t marks)
 {
-    __atomic_fetch_or(&ofd->marks, marks, __ATOMIC_ACQ_REL);
+    return __atomic_fetch_or(&ofd->marks, marks, __ATOMIC_SEQ_CST);
 }
 
 static uint64_t marks_of(const struct df_ofd *ofd)
@@ -49,16 +51,25 @@ struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_of
     return NULL;
 }
 
-/* Marks all that are open of the file. Whoever opens it from now on sees shared->mapped, and looks.
- */
-static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
+/* True if some were not marked yet. */
+static bool mark_more(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
 {
+    bool more = false;
     struct df_ofd *at;
 
+    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+        more |= (mark(at, marks) & marks) != marks;
+    return more;
+}
+
+/* Marks all that are open of the file. One that is opened meanwhile gets the marks of another one,
+ * behind which this may not have come yet. So it is over when there was nothing more to mark. */
+static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
+{
     mark(ofd, marks);
     atomic_fetch_add(&files->shared->mapped, 1);
-    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
-        mark(at, marks);
+    while (mark_more(files, ofd, marks))
+        ;
 }
 
 /* One that is opened meanwhile may keep it: then each of its writes waits once more. */
@@ -68,19 +79,6 @@ static void unmark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t mar
 
     for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
         __atomic_fetch_and(&at->marks, ~marks, __ATOMIC_ACQ_REL);
-}
-
-static void take_marks(struct dfi_files *files, struct df_ofd *ofd)
-{
-    const struct df_ofd *at;
-
-    if (atomic_load(&files->shared->mapped) == 0)
-        return;
-    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
-        if (at != ofd && marks_of(at) & (DFI_SHADOW_MAPPED | DFI_SHADOW_FILLED)) {
-            mark(ofd, marks_of(at) & DFI_SHADOW_SHARED);
-            return;
-        }
 }
 
 bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
@@ -99,18 +97,13 @@ bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
     return out->ofd.marks != 0;
 }
 
-void dfi_shadow_opened(struct dfi_files *files, uint64_t handle, bool emptied)
+void dfi_shadow_emptied(struct dfi_files *files, uint64_t handle)
 {
     struct df_ofd *ofd = dfi_ofd(files, handle);
     struct dfi_chunks chunks = {.list = -1, .data = -1};
     long data;
 
-    if (!ofd)
-        return;
-    if (marks_of(ofd)) /* of the file that had the entry before */
-        __atomic_store_n(&ofd->marks, 0, __ATOMIC_RELEASE);
-    take_marks(files, ofd);
-    if (!emptied || !(marks_of(ofd) & DFI_SHADOW_MAPPED))
+    if (!ofd || !(marks_of(ofd) & DFI_SHADOW_MAPPED))
         return;
     if (marks_of(ofd) & DFI_SHADOW_CHUNKED) /* behind what is being brought, of the old bytes */
         dfi_chunks_begin(&chunks, files, ofd->mount, ofd->ino);

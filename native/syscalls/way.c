@@ -29,7 +29,6 @@ long dfi_way_open(struct dfi_way *way, const struct dfi_leg *leg, int flags)
         return ret;
     way->record.foreign = way->record.opened->host[DFI_HOST_HANDLE];
     way->record.lent = flags & O_PATH;
-    dfi_shadow_opened(way->record.files, way->record.foreign, false);
     return 0;
 }
 

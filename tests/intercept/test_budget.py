@@ -2,7 +2,7 @@
 of which nothing is kept: the same beside any load.
 
 A quarter more than it was when this was written (GCC 12), for other compilers. Who needs more says
-here what for.
+here what for: an open links the descriptions of a file (50).
 """
 
 import subprocess
@@ -41,7 +41,7 @@ def test_warm_calls_keep_to_their_budget(arguments, budget):
 
 @pytest.mark.parametrize(
     ("call", "budget"),
-    [("fstatat", 930), ("access", 1090), ("chmod", 1650), ("open", 2180)],
+    [("fstatat", 930), ("access", 1090), ("chmod", 1650), ("open", 2230)],
 )
 def test_questions_keep_to_their_budget_in_the_server(call, budget, tmp_path):
     counted = ["--server", call, "passthrough", tmp_path]

@@ -111,6 +111,99 @@ static void a_file_that_was_locked_leaves_its_number_to_none(void **state)
     assert_int_equal(ofd->number % DF_OFD_COUNT, number % DF_OFD_COUNT);
 }
 
+static struct df_ofd *ofd_of(struct rig *rig, uint64_t handle)
+{
+    return df_segment_ofd(rig->own.segment, handle);
+}
+
+static void closed(struct rig *rig, uint64_t handle)
+{
+    struct df_last_file last;
+
+    assert_int_equal(df_files_drop(rig->files, rig->client, handle, &last), 0);
+}
+
+/* All descriptions of a file that is mapped are marked, whichever of them are closed meanwhile. */
+static void a_file_that_is_opened_again_has_the_marks_of_its_others(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t first = opened(rig), second = opened(rig), third, fourth;
+
+    ofd_of(rig, first)->marks = DF_OFD_MAPPED | DF_OFD_STORED | DF_OFD_LOCKED;
+    ofd_of(rig, second)->marks = DF_OFD_MAPPED | DF_OFD_CHUNKED;
+    third = opened(rig);
+    assert_int_equal(ofd_of(rig, third)->marks, DF_OFD_MAPPED | DF_OFD_CHUNKED);
+    closed(rig, third);
+    closed(rig, second);
+    fourth = opened(rig);
+    assert_int_equal(ofd_of(rig, fourth)->marks, DF_OFD_MAPPED); /* of what is its own none */
+    closed(rig, first);
+    assert_int_equal(ofd_of(rig, opened(rig))->marks, DF_OFD_MAPPED);
+}
+
+static void another_file_has_no_marks(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t first = opened(rig);
+
+    ofd_of(rig, first)->marks = DF_OFD_MAPPED;
+    rig->file.ino++;
+    assert_int_equal(ofd_of(rig, opened(rig))->marks, 0);
+    rig->file.ino--;
+    closed(rig, first);
+    assert_int_equal(ofd_of(rig, opened(rig))->marks, 0); /* the same, but nobody had it open */
+}
+
+#define OPENERS 3
+
+struct marking {
+    struct rig *rig;
+    uint64_t handles[OPENERS][200];
+    _Atomic int number;
+};
+
+static void *open_many(void *argument)
+{
+    struct marking *marking = argument;
+    int number = atomic_fetch_add(&marking->number, 1);
+
+    for (size_t i = 0; i < 200; i++)
+        marking->handles[number][i] = opened(marking->rig);
+    return NULL;
+}
+
+/* As a program does that maps the file: native/syscalls/shadow_map.c. */
+static void mark_all(struct rig *rig, struct df_ofd *own)
+{
+    struct df_ofd *all = df_segment_ofds(rig->own.segment);
+    bool more = __atomic_fetch_or(&own->marks, DF_OFD_MAPPED, __ATOMIC_SEQ_CST) == 0;
+
+    while (more) {
+        more = false;
+        for (uint32_t i = 1; i < 1 + OPENERS * 200 + 1; i++)
+            if (atomic_load(&all[i].handle) != 0 && all[i].ino == own->ino)
+                more |= __atomic_fetch_or(&all[i].marks, DF_OFD_MAPPED, __ATOMIC_SEQ_CST) == 0;
+    }
+}
+
+static void files_that_are_opened_while_others_are_marked_are_marked(void **state)
+{
+    struct rig *rig = *state;
+    struct marking *marking = calloc(1, sizeof(*marking));
+    struct df_ofd *own = ofd_of(rig, opened(rig));
+    pthread_t threads[OPENERS];
+
+    marking->rig = rig;
+    for (int i = 0; i < OPENERS; i++)
+        pthread_create(&threads[i], NULL, open_many, marking);
+    mark_all(rig, own);
+    for (int i = 0; i < OPENERS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < (size_t)OPENERS * 200; i++)
+        assert_int_equal(ofd_of(rig, marking->handles[i / 200][i % 200])->marks, DF_OFD_MAPPED);
+    free(marking);
+}
+
 static void the_name_of_a_placeholder_that_was_locked_is_removed(void **state)
 {
     struct rig *rig = *state;
@@ -139,6 +232,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_place_is_used_again_under_another_handle, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(handles_stay_positions_when_their_generations_begin_anew,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_is_opened_again_has_the_marks_of_its_others,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_file_has_no_marks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_are_opened_while_others_are_marked_are_marked,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_name_of_a_placeholder_that_was_locked_is_removed,
                                         set_up, tear_down),
