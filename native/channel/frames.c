@@ -21,11 +21,12 @@ void df_frames_plan(struct df_frames *frames, uint64_t bytes)
     while (frames->sets * DF_FRAME_WAYS * DF_FRAME_SIZE < bytes)
         frames->sets *= 2;
     count = frames->sets * DF_FRAME_WAYS;
-    frames->contents_at = page_aligned(sizeof(*frames));
-    frames->tags_at =
-        page_aligned(frames->contents_at + DF_CONTENT_COUNT * sizeof(struct df_content));
+    frames->content_count = (uint32_t)(count > DF_CONTENT_LEAST ? count : DF_CONTENT_LEAST);
+    frames->tags_at = page_aligned(sizeof(*frames));
     frames->frames_at = page_aligned(frames->tags_at + count * sizeof(uint64_t));
-    frames->bytes_at = df_huge_aligned(frames->frames_at + count * sizeof(struct df_frame));
+    frames->contents_at = page_aligned(frames->frames_at + count * sizeof(struct df_frame));
+    frames->bytes_at =
+        df_huge_aligned(frames->contents_at + frames->content_count * sizeof(struct df_content));
     frames->lent_first =
         df_huge_aligned((1 + DF_FRAMES_BRIEF + count) * DF_FRAME_SIZE) / DF_FRAME_SIZE;
     frames->lent_count = DF_FRAMES_LENT / DF_FRAME_SIZE;
@@ -86,7 +87,7 @@ static bool find(const struct df_frames *frames, uint32_t content, uint64_t conf
     struct df_frame_place place;
     const _Atomic uint64_t *tags;
 
-    if (content == 0 || content >= DF_CONTENT_COUNT)
+    if (content == 0 || content >= frames->content_count)
         return false;
     view->content = df_content_number(frames, content);
     view->id = id_of(view->content, confirmed);

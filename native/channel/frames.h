@@ -3,9 +3,10 @@
  * trip, a lock or a store. Freestanding.
  *
  *   struct df_frames    header
- *   contents            [DF_CONTENT_COUNT]: a df_content for each file or directory that is known
  *   tags                [sets][DF_FRAME_WAYS]: hash of what lies in each frame, to look at first
  *   frames              [sets][DF_FRAME_WAYS]: struct df_frame
+ *   contents            [content_count]: a df_content for each file or directory that is known;
+ * made bit by bit (room.h)
  *   bytes               [1 + DF_FRAMES_BRIEF + frames][DF_FRAME_SIZE]: the first is none; a ring
  * for what is kept for a moment only; then in the order in which frames are first used, so that
  * memory grows piece by piece
@@ -44,7 +45,7 @@
 #define DF_FRAME_WAYS    8
 #define DF_FRAMES_BRIEF  256
 #define DF_FRAMES_LENT   (UINT64_C(256) << 20) /* bytes; a multiple of DF_HUGE_SIZE */
-#define DF_CONTENT_COUNT 16384                 /* files and directories; number 0 is none */
+#define DF_CONTENT_LEAST 16384 /* files and directories; as many as frames, if those are more */
 
 struct df_content {
     _Atomic uint64_t id;      /* 0: free */
@@ -68,8 +69,10 @@ struct df_frame {
 
 struct df_frames {
     uint64_t sets;                                      /* a power of two */
-    uint64_t contents_at, tags_at, frames_at, bytes_at; /* from the start of this */
+    uint64_t tags_at, frames_at, contents_at, bytes_at; /* from the start of this */
     uint64_t lent_first, lent_count;                    /* numbers of bytes */
+    uint32_t content_count;                             /* number 0 is none */
+    _Atomic uint32_t contents_made;                     /* for the next server */
     uint64_t size;                                      /* of all */
 };
 
@@ -134,12 +137,12 @@ static inline uint64_t df_content_id_of(const struct df_segment *segment, const 
                                         uint64_t handle)
 {
     uint32_t content = atomic_load_explicit(&ofd->content, memory_order_acquire);
+    const struct df_frames *frames = df_frames_of(segment);
     uint64_t id;
 
-    if (segment->frames_size == 0 || content == 0 || content >= DF_CONTENT_COUNT)
+    if (segment->frames_size == 0 || content == 0 || content >= frames->content_count)
         return 0;
-    id = atomic_load_explicit(&df_content_number(df_frames_of(segment), content)->id,
-                              memory_order_acquire);
+    id = atomic_load_explicit(&df_content_number(frames, content)->id, memory_order_acquire);
     return atomic_load_explicit(&ofd->handle, memory_order_relaxed) == handle ? id : 0;
 }
 

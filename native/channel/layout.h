@@ -153,13 +153,13 @@ struct df_ofd {
     int32_t mount;                        /* id; this to `ino` is fixed while open */
     uint8_t kind;                         /* DF_KIND_* (core/file.h) */
     uint8_t traits;                       /* DF_FILE_* (core/file.h), as the plugin has it */
-    _Atomic uint16_t content;             /* what frames.h knows of its bytes; 0: nothing */
     uint32_t number; /* of the file among those open: the same in all its descriptions, and no other
                         file's meanwhile; small numbers first, modulo DF_OFD_COUNT */
     uint64_t ino;
-    uint64_t marks;          /* DF_OFD_MAPPED and the like, and the client side's own */
-    _Atomic uint32_t random; /* 1: POSIX_FADV_RANDOM was advised last */
-    _Atomic uint32_t sent;   /* its descriptors that are on their way in messages: the clients' */
+    uint64_t marks;           /* DF_OFD_MAPPED and the like, and the client side's own */
+    _Atomic uint32_t random;  /* 1: POSIX_FADV_RANDOM was advised last */
+    _Atomic uint32_t content; /* what frames.h knows of its bytes; 0: nothing */
+    _Atomic uint32_t sent;    /* its descriptors that are on their way in messages: the clients' */
 
     _Alignas(64) _Atomic uint32_t position_lock; /* 0, or client id | DF_OFD_WAITED (ofd.h) */
     _Atomic uint32_t begun; /* whether some of its bytes were read: DF_OFD_BEGUN or others */

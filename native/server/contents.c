@@ -1,18 +1,32 @@
 /*
  * contents.c - which content a file has, and what ends belief in it.
  */
-#include "server/frames.h"
+#include <stdlib.h>
 
+#include "channel/room.h"
 #include "server/frames_private.h"
+
+#define CHAIN  4    /* contents in a chain, where all are used */
+#define GROWTH 1638 /* contents whose memory is made together: 64 KiB */
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* What a server that has died had put in is dead. */
 static void take_up(struct df_framer *framer)
 {
-    for (uint32_t i = 0; i < DF_CONTENT_COUNT; i++)
+    framer->made = atomic_load(&framer->frames->contents_made) % (framer->count + 1);
+    for (uint32_t i = 0; i < framer->made; i++)
         atomic_store(&df_content_number(framer->frames, i)->id, 0);
     df_framer_bytes_take_up(framer);
+}
+
+/* Pages that nothing has touched cost nothing. False: there is no memory. */
+static bool begin_table(struct df_framer *framer)
+{
+    framer->count = framer->frames->content_count;
+    framer->bodies = calloc(framer->count, sizeof(*framer->bodies));
+    framer->chains = calloc(framer->count / CHAIN, sizeof(*framer->chains));
+    return framer->bodies && framer->chains;
 }
 
 void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct df_cacher *cacher)
@@ -23,6 +37,8 @@ void df_framer_init(struct df_framer *framer, struct df_segment *segment, struct
     for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
         pthread_mutex_init(&framer->stripes[i], NULL);
     framer->frames = segment->frames_size ? df_frames_of(segment) : NULL;
+    if (framer->frames && !begin_table(framer))
+        framer->frames = NULL;
     framer->cacher = cacher;
     framer->top = framer->hand = 1;
     atomic_init(&framer->last_id, (uint64_t)(segment->starts - 1)
@@ -41,23 +57,25 @@ void df_framer_free(struct df_framer *framer)
     pthread_mutex_destroy(&framer->lock);
     pthread_mutex_destroy(&framer->bytes.lock);
     df_lent_free(&framer->lent);
+    free(framer->bodies);
+    free(framer->chains);
     for (unsigned i = 0; i < DF_BODY_STRIPES; i++)
         pthread_mutex_destroy(&framer->stripes[i]);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static uint16_t *chain_of(struct df_framer *framer, int mount, uint64_t body)
+static uint32_t *chain_of(struct df_framer *framer, int mount, uint64_t body)
 {
     uint64_t hash = (body + (uint64_t)mount * 0x9e37) * UINT64_C(0x9e3779b97f4a7c15);
 
-    return &framer->chains[hash >> 32 & (DF_BODY_CHAINS - 1)];
+    return &framer->chains[(hash >> 32) % (framer->count / CHAIN)];
 }
 
 /* Under the lock. 0: there is none. */
-static uint16_t find(struct df_framer *framer, int mount, uint64_t body)
+static uint32_t find(struct df_framer *framer, int mount, uint64_t body)
 {
-    uint16_t n = *chain_of(framer, mount, body);
+    uint32_t n = *chain_of(framer, mount, body);
 
     while (n && (framer->bodies[n].body != body || framer->bodies[n].mount != mount))
         n = framer->bodies[n].next;
@@ -65,7 +83,7 @@ static uint16_t find(struct df_framer *framer, int mount, uint64_t body)
 }
 
 /* Another id: what was kept under the old one is dead. Under the stripe. */
-static void renew(struct df_framer *framer, uint16_t n, bool used)
+static void renew(struct df_framer *framer, uint32_t n, bool used)
 {
     uint64_t id = used ? atomic_fetch_add(&framer->last_id, 1) + 1 : 0;
 
@@ -73,7 +91,7 @@ static void renew(struct df_framer *framer, uint16_t n, bool used)
     atomic_store(&df_content_number(framer->frames, n)->id, id);
 }
 
-static void renew_locked(struct df_framer *framer, uint16_t n, bool used)
+static void renew_locked(struct df_framer *framer, uint32_t n, bool used)
 {
     pthread_mutex_lock(df_framer_stripe(framer, n));
     renew(framer, n, used);
@@ -82,7 +100,7 @@ static void renew_locked(struct df_framer *framer, uint16_t n, bool used)
 
 /* It is free now; not one that a change of is under way: whoever opens the file meanwhile has to
  * find it. Under the lock. */
-static bool release(struct df_framer *framer, uint16_t n)
+static bool release(struct df_framer *framer, uint32_t n)
 {
     bool idle;
 
@@ -97,10 +115,10 @@ static bool release(struct df_framer *framer, uint16_t n)
 }
 
 /* Under the lock. */
-static void drop(struct df_framer *framer, uint16_t n)
+static void drop(struct df_framer *framer, uint32_t n)
 {
     struct df_body *b = &framer->bodies[n];
-    uint16_t *link = chain_of(framer, b->mount, b->body);
+    uint32_t *link = chain_of(framer, b->mount, b->body);
 
     if (!release(framer, n))
         return;
@@ -114,21 +132,37 @@ static void drop(struct df_framer *framer, uint16_t n)
 /* Under the lock: one that nobody has open gives way. */
 static void spare(struct df_framer *framer)
 {
-    for (unsigned i = 1; i < DF_CONTENT_COUNT && !framer->free; i++) {
-        uint16_t n = framer->hand;
+    for (uint32_t i = 1; i < framer->top && !framer->free; i++) {
+        uint32_t n = framer->hand;
 
-        framer->hand = n + 1 < DF_CONTENT_COUNT ? (uint16_t)(n + 1) : 1;
+        framer->hand = n + 1 < framer->top ? n + 1 : 1;
         if (framer->bodies[n].body && framer->bodies[n].opens == 0)
             drop(framer, n);
     }
 }
 
-/* Under the lock: a free number, or 0. */
-static uint16_t take(struct df_framer *framer)
+/* Under the lock: there is a number that was never used, and memory for it. */
+static bool has_unused(struct df_framer *framer)
 {
-    uint16_t n;
+    uint32_t left = framer->count - framer->made, count = left < GROWTH ? left : GROWTH;
 
-    if (!framer->free && framer->top < DF_CONTENT_COUNT)
+    if (framer->top < framer->made)
+        return true;
+    if (count == 0 ||
+        !df_room_make(framer->segment, df_content_number(framer->frames, framer->made),
+                      count * sizeof(struct df_content)))
+        return false;
+    framer->made += count;
+    atomic_store(&framer->frames->contents_made, framer->made);
+    return true;
+}
+
+/* Under the lock: a free number, or 0. */
+static uint32_t take(struct df_framer *framer)
+{
+    uint32_t n;
+
+    if (!framer->free && has_unused(framer))
         return framer->top++;
     if (!framer->free)
         spare(framer);
@@ -139,9 +173,9 @@ static uint16_t take(struct df_framer *framer)
 }
 
 /* Under the lock. */
-static uint16_t add(struct df_framer *framer, unsigned index, int mount, uint64_t body)
+static uint32_t add(struct df_framer *framer, unsigned index, int mount, uint64_t body)
 {
-    uint16_t *chain = chain_of(framer, mount, body), n = take(framer);
+    uint32_t *chain = chain_of(framer, mount, body), n = take(framer);
     struct df_body *b = &framer->bodies[n];
 
     if (!n)
@@ -159,10 +193,10 @@ static uint16_t add(struct df_framer *framer, unsigned index, int mount, uint64_
     return n;
 }
 
-uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
+uint32_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
                         bool keep)
 {
-    uint16_t n;
+    uint32_t n;
 
     if (!framer->frames || !body || index >= DF_MOUNT_COUNT)
         return 0;
@@ -180,7 +214,7 @@ uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uin
     return n;
 }
 
-void df_framer_close(struct df_framer *framer, uint16_t content)
+void df_framer_close(struct df_framer *framer, uint32_t content)
 {
     struct df_body *b = &framer->bodies[content];
 
@@ -197,7 +231,7 @@ void df_framer_close(struct df_framer *framer, uint16_t content)
 static void renew_all(struct df_framer *framer, int mount)
 {
     pthread_mutex_lock(&framer->lock);
-    for (uint16_t n = 1; n < framer->top; n++)
+    for (uint32_t n = 1; n < framer->top; n++)
         if (atomic_load_explicit(&df_content_number(framer->frames, n)->id, memory_order_relaxed) &&
             (mount == 0 || framer->bodies[n].mount == mount))
             renew_locked(framer, n, true);
@@ -218,7 +252,7 @@ static bool is_same(const struct df_body *b, const struct stat *st)
            b->changed.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
+void df_framer_believe(struct df_framer *framer, unsigned index, uint32_t content,
                        const struct stat *st, uint64_t valid_ns, bool check)
 {
     struct df_body *b = &framer->bodies[content];
@@ -241,7 +275,7 @@ bool df_framer_timeless(const struct df_framer *framer, unsigned index)
     return atomic_load_explicit(&framer->mounts[index].timeless, memory_order_relaxed);
 }
 
-bool df_framer_confirms(struct df_framer *framer, unsigned index, uint16_t content, uint64_t id)
+bool df_framer_confirms(struct df_framer *framer, unsigned index, uint32_t content, uint64_t id)
 {
     struct df_frames_ticket ticket = df_framer_ask(framer, index, content);
 
@@ -255,7 +289,7 @@ bool df_framer_confirms(struct df_framer *framer, unsigned index, uint16_t conte
 
 /* The content of the file, with its stripe locked; 0, and nothing locked: it has none, or no longer
  * has. */
-static uint16_t lock_content(struct df_framer *framer, const struct df_frames_changing *change)
+static uint32_t lock_content(struct df_framer *framer, const struct df_frames_changing *change)
 {
     const struct df_body *b = &framer->bodies[change->content];
 
@@ -270,7 +304,7 @@ static uint16_t lock_content(struct df_framer *framer, const struct df_frames_ch
 
 void df_framer_begin(struct df_framer *framer, struct df_frames_changing *change)
 {
-    uint16_t n;
+    uint32_t n;
 
     if (!framer->frames || change->kind == DF_FRAMES_NOTHING)
         return;
@@ -289,7 +323,7 @@ void df_framer_begin(struct df_framer *framer, struct df_frames_changing *change
 
 static void renew_body(struct df_framer *framer, int mount, uint64_t body)
 {
-    uint16_t n;
+    uint32_t n;
 
     pthread_mutex_lock(&framer->lock);
     n = find(framer, mount, body);
@@ -309,7 +343,7 @@ static void end_unknown(struct df_framer *framer, const struct df_frames_changin
 
 void df_framer_end(struct df_framer *framer, const struct df_frames_changing *change)
 {
-    uint16_t n = change->content;
+    uint32_t n = change->content;
 
     if (!framer->frames || change->kind == DF_FRAMES_NOTHING)
         return;

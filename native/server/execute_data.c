@@ -30,7 +30,7 @@
 
 /* ---- whose bytes they are -------------------------------------------------------------------- */
 
-bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st)
+bool df_execute_look(struct df_work *w, struct df_file *file, uint32_t content, struct stat *st)
 {
     struct df_where itself = {.base = file, .name = ""};
     int64_t ret;
@@ -45,7 +45,7 @@ bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, 
     return ret == 0;
 }
 
-struct df_frames_ticket df_execute_ask(struct df_work *w, uint16_t content, off_t *size)
+struct df_frames_ticket df_execute_ask(struct df_work *w, uint32_t content, off_t *size)
 {
     struct stat st;
 
@@ -57,12 +57,12 @@ struct df_frames_ticket df_execute_ask(struct df_work *w, uint16_t content, off_
 
 /* Such a file's content is asked for by its df_ofd; a writer has one too, to say what it changes.
  */
-uint16_t df_execute_content(struct df_work *w, struct df_file *file)
+uint32_t df_execute_content(struct df_work *w, struct df_file *file)
 {
     const uint8_t never = DF_FILE_DIRECT | DF_FILE_STREAM | DF_FILE_NONSEEKABLE;
     bool listed = file->kind == DF_KIND_DIRECTORY && file->traits & DF_FILE_LISTS;
     bool keep = file->traits & DF_FILE_KEEP;
-    uint16_t content;
+    uint32_t content;
     struct stat st;
 
     w->bytes.body = file->body;
@@ -78,11 +78,12 @@ uint16_t df_execute_content(struct df_work *w, struct df_file *file)
     return content;
 }
 
-uint16_t df_execute_content_of(struct df_work *w, uint64_t handle)
+uint32_t df_execute_content_of(struct df_work *w, uint64_t handle)
 {
     const struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
+    uint32_t content = ofd ? atomic_load_explicit(&ofd->content, memory_order_relaxed) : 0;
 
-    return ofd ? atomic_load_explicit(&ofd->content, memory_order_relaxed) : 0;
+    return content < w->server->framer.count ? content : 0; /* a client can write to it */
 }
 
 static void change_file(struct df_work *w, enum df_frames_change kind, unsigned file)
@@ -202,7 +203,7 @@ static bool is_too_large(const struct df_framer *framer, off_t end)
 static struct reading plan(struct df_work *w, size_t size, off_t offset)
 {
     struct df_framer *framer = &w->server->framer;
-    uint16_t content = df_execute_content_of(w, w->message.files[0]);
+    uint32_t content = df_execute_content_of(w, w->message.files[0]);
     bool timeless = df_framer_timeless(framer, w->index);
     bool late = timeless || size > DF_FRAMES_LARGE, early;
     bool lends = atomic_load_explicit(&w->server->mounts[w->index].lends, memory_order_relaxed);
@@ -299,7 +300,7 @@ void df_execute_note_read(struct df_work *w, uint64_t handle)
 static uint64_t confirm(struct df_work *w)
 {
     uint64_t id = w->message.args.read.held;
-    uint16_t content = id ? df_execute_content_of(w, w->message.files[0]) : 0;
+    uint32_t content = id ? df_execute_content_of(w, w->message.files[0]) : 0;
     struct stat st;
 
     return content && df_execute_look(w, w->files[0], content, &st) &&

@@ -64,7 +64,7 @@ static bool expects_read(struct df_work *w, const struct df_file *file, const st
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* What was read when the file was open the last time is there still. */
-static bool has_begin(struct df_work *w, uint16_t content)
+static bool has_begin(struct df_work *w, uint32_t content)
 {
     struct df_frame_view view;
 
@@ -86,7 +86,7 @@ static void keep_all(struct df_work *w, const struct df_frames_ticket *ticket, s
 
 /* As df_execute_read() of all there is; an error is of no interest to who has only opened. False:
  * the file's size is not what st says. */
-static bool read_all(struct df_work *w, struct df_file *file, uint16_t content,
+static bool read_all(struct df_work *w, struct df_file *file, uint32_t content,
                      const struct stat *st)
 {
     size_t size = ((size_t)st->st_size / DF_FRAME_SIZE + 1) * DF_FRAME_SIZE; /* and the end */
@@ -108,7 +108,7 @@ static bool read_all(struct df_work *w, struct df_file *file, uint16_t content,
 }
 
 /* A read: it may change the access time, which stat shows. False: as read_all(). */
-static bool bring_bytes(struct df_work *w, struct df_file *file, uint16_t content,
+static bool bring_bytes(struct df_work *w, struct df_file *file, uint32_t content,
                         const struct stat *st)
 {
     df_cacher_begin(&w->server->cacher, w->index, DF_CACHE_FILE);
@@ -126,13 +126,13 @@ struct answer {
 };
 
 /* 0: none, or nothing of it may be believed without a question. */
-static uint16_t timely_content_of(struct df_work *w, uint64_t handle)
+static uint32_t timely_content_of(struct df_work *w, uint64_t handle)
 {
     return df_framer_timeless(&w->server->framer, w->index) ? 0 : df_execute_content_of(w, handle);
 }
 
 /* False: it is not to be had, or never to be kept. */
-static bool ask(struct df_work *w, struct df_file *file, uint16_t content, struct answer *answer)
+static bool ask(struct df_work *w, struct df_file *file, uint32_t content, struct answer *answer)
 {
     answer->ticket = df_cacher_ask(&w->server->cacher, w->index);
     return df_execute_look(w, file, content, &answer->st) && w->call.valid_ns > 0;
@@ -150,7 +150,7 @@ static void keep(struct df_work *w, uint64_t handle, struct answer *answer)
 
 void df_execute_bring_answer(struct df_work *w, uint64_t handle, struct df_file *file)
 {
-    uint16_t content = timely_content_of(w, handle);
+    uint32_t content = timely_content_of(w, handle);
     struct answer answer;
 
     if (content && ask(w, file, content, &answer))
@@ -171,7 +171,7 @@ static void hold_until_read(struct df_work *w, struct answer *answer)
                               memory_order_relaxed);
 }
 
-static void bring(struct df_work *w, struct df_file *file, uint16_t content)
+static void bring(struct df_work *w, struct df_file *file, uint32_t content)
 {
     struct answer answer;
 
@@ -188,7 +188,7 @@ static void bring(struct df_work *w, struct df_file *file, uint16_t content)
 
 void df_execute_bring(struct df_work *w)
 {
-    uint16_t content = timely_content_of(w, w->opened);
+    uint32_t content = timely_content_of(w, w->opened);
     struct df_file *file = content ? df_files_get(&w->server->files, w->opened) : NULL;
 
     if (!file) /* nothing of it is kept; or its client was killed, and it is closed already */

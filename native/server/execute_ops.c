@@ -233,7 +233,7 @@ static int64_t do_link(struct df_work *w)
 
 static int64_t register_file(struct df_work *w, struct df_file *file)
 {
-    uint16_t content = w->reads_are_told ? 0 : df_execute_content(w, file);
+    uint32_t content = w->reads_are_told ? 0 : df_execute_content(w, file);
     uint64_t handle = df_files_add(&w->server->files, w->client, file, w->message.mount, content,
                                    &w->slot->entered);
 

@@ -79,7 +79,7 @@ static bool has_room(struct df_files *files)
 }
 
 static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, int mount,
-                     uint16_t content)
+                     uint32_t content)
 {
     atomic_store_explicit(&ofd->flags, (uint32_t)atomic_load(&file->flags), memory_order_relaxed);
     ofd->mount = mount;
@@ -113,7 +113,7 @@ static void take_marks(struct df_files *files, uint32_t index)
 
 /* Under the lock. */
 static uint64_t add_file(struct df_files *files, struct df_client *client, struct df_file *file,
-                         int mount, uint16_t content, _Atomic uint64_t *announced)
+                         int mount, uint32_t content, _Atomic uint64_t *announced)
 {
     uint32_t index = has_room(files) ? take_index(files) : 0;
     struct df_open_file *entry = &files->open[index];
@@ -127,6 +127,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     if (index >= files->ledger->used)
         files->ledger->used = index + 1;
     entry->clients = 0;
+    entry->content = content;
     atomic_store(&entry->st_ino, 0);
     atomic_store_explicit(&entry->ahead_of, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->ahead, 0, memory_order_relaxed);
@@ -146,7 +147,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
 }
 
 uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
-                      uint16_t content, _Atomic uint64_t *announced)
+                      uint32_t content, _Atomic uint64_t *announced)
 {
     struct df_client *owner;
     uint64_t handle = 0;
@@ -207,7 +208,7 @@ static struct df_last_file take_from(struct df_files *files, uint32_t index)
 
     if (--entry->clients > 0)
         return last;
-    last.content = atomic_load_explicit(&ofd->content, memory_order_relaxed);
+    last.content = entry->content;
     last.mapped = /* or was about to be, by one that was killed */
         __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & (DF_OFD_MAPPED | DF_OFD_FILLED);
     last.judged = atomic_load_explicit(&entry->judged, memory_order_relaxed);

@@ -82,6 +82,7 @@ struct df_open_file {
     uint32_t generation;   /* of the handle */
     uint32_t number;       /* as its df_ofd has it */
     uint32_t older, newer; /* descriptions of the same inode: their indices; 0: none */
+    uint32_t content;      /* that it was added with */
     uint32_t clients;      /* that have it */
     uint32_t next_free;
 };
@@ -166,7 +167,7 @@ uint32_t df_files_client_count(struct df_files *files);
  * `content`: of server/frames.h. `announced` has the handle before the ledger says who has it: if
  * this server dies before it has answered, the next one takes the file back (unanswered.h). */
 uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
-                      uint16_t content, _Atomic uint64_t *announced);
+                      uint32_t content, _Atomic uint64_t *announced);
 
 /* A file is about to be opened: its df_ofd, in which a client has written last, is sent for. */
 void df_files_foresee(struct df_files *files);
@@ -199,7 +200,7 @@ int df_files_adopt(struct df_files *files, uint32_t client, uint64_t handle);
 struct df_last_file {
     struct df_file *file;
     uint64_t handle;
-    uint16_t content; /* what it was added with */
+    uint32_t content; /* what it was added with */
     bool mapped;      /* some program had mapped it: then which file it is */
     bool judged;      /* a read of it was expected; */
     bool read;        /* and came */

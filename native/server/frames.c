@@ -11,7 +11,7 @@
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint16_t content)
+struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint32_t content)
 {
     struct df_frames_ticket ticket = {.index = index, .content = content};
     struct df_content *c;
@@ -70,7 +70,7 @@ bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ti
 /* Of a content that is gone or has another id. */
 static bool is_dead(struct df_framer *framer, const struct df_frame *f)
 {
-    uint32_t content = atomic_load_explicit(&f->content, memory_order_relaxed) % DF_CONTENT_COUNT;
+    uint32_t content = atomic_load_explicit(&f->content, memory_order_relaxed) % framer->count;
     uint64_t id =
         atomic_load_explicit(&df_content_number(framer->frames, content)->id, memory_order_relaxed);
 
@@ -173,7 +173,7 @@ static void take_page_away(struct df_framer *framer, uint64_t id, uint64_t page)
     }
 }
 
-void df_framer_take_away(struct df_framer *framer, uint16_t content, uint64_t first, uint64_t last)
+void df_framer_take_away(struct df_framer *framer, uint32_t content, uint64_t first, uint64_t last)
 {
     uint64_t id = atomic_load(&df_content_number(framer->frames, content)->id);
 

@@ -39,7 +39,6 @@
 #include "server/lent.h"
 #include "server/stretches.h"
 
-#define DF_BODY_CHAINS  4096
 #define DF_BODY_STRIPES 64
 #define DF_FRAMES_SEEN  65536
 #define DF_FRAMES_LATE  (16 << 10) /* bytes: on a timeless mount reads of as many are kept */
@@ -52,7 +51,7 @@ struct df_body {
     int mount;         /* id */
     unsigned index;    /* of the mount; fixed while it has a body */
     uint32_t opens;    /* open files that have it; this and next: under `lock` */
-    uint16_t next;     /* in its chain, or of the free ones; 0: the last */
+    uint32_t next;     /* in its chain, or of the free ones; 0: the last */
     bool any;          /* under its stripe, as all that follows: some page of this id was put in */
     bool known;        /* what is kept is of this size and modification time */
     uint32_t changing; /* changes under way */
@@ -66,10 +65,13 @@ struct df_framer {
     struct df_cacher *cacher; /* eras and time */
 
     pthread_mutex_t lock; /* protects the table of contents */
-    uint16_t chains[DF_BODY_CHAINS], free;
-    uint16_t top;  /* numbers from here on were never used */
-    uint16_t hand; /* where the search for one that can be spared goes on */
-    struct df_body bodies[DF_CONTENT_COUNT];
+    uint32_t count;       /* of contents; number 0 is none */
+    uint32_t *chains;     /* a quarter as many */
+    uint32_t free;
+    uint32_t top;  /* numbers from here on were never used */
+    uint32_t made; /* and from here on have no memory in the segment */
+    uint32_t hand; /* where the search for one that can be spared goes on */
+    struct df_body *bodies;
 
     struct df_growth bytes;        /* their numbers are given to frames; number 0 is none */
     struct df_stretches stretches; /* their memory; under bytes.lock */
@@ -102,9 +104,9 @@ void df_framer_free(struct df_framer *framer);
 
 /* A file of that body was opened. Its content's number; 0: there is none to be had. `keep`: what is
  * known of it stays. Each is closed once. */
-uint16_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
+uint32_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
                         bool keep);
-void df_framer_close(struct df_framer *framer, uint16_t content);
+void df_framer_close(struct df_framer *framer, uint32_t content);
 
 /* Nothing of any file is believed any more. */
 void df_framer_forget(struct df_framer *framer);
@@ -121,7 +123,7 @@ struct df_frames_changing {
     enum df_frames_change kind;
     unsigned index;   /* of the mount */
     int mount;        /* its id */
-    uint16_t content; /* of the file; 0: it has none, or is not known */
+    uint32_t content; /* of the file; 0: it has none, or is not known */
     uint64_t body;    /* df_file.body; 0 at the end: any file of the mount may be meant, */
     bool known;       /* unless this says that none is of which anything is kept */
     off_t offset;
@@ -144,7 +146,7 @@ void df_framer_end_listing(struct df_framer *framer, unsigned index, int mount, 
  * believed for that time (df_call.valid_ns; 0 is for good: the mount is timeless from now on). A
  * file that others may change (or `check`) and that has another size or modification time is
  * another content; as the kernel's FUSE_AUTO_INVAL_DATA. */
-void df_framer_believe(struct df_framer *framer, unsigned index, uint16_t content,
+void df_framer_believe(struct df_framer *framer, unsigned index, uint32_t content,
                        const struct stat *st, uint64_t valid_ns, bool check);
 
 /* On a timeless mount nothing is found without a question. Pages are kept there all the same, for
@@ -157,10 +159,10 @@ bool df_framer_timeless(const struct df_framer *framer, unsigned index);
 struct df_frames_ticket {
     bool valid;
     unsigned index;
-    uint16_t content;
+    uint32_t content;
     uint64_t id, written;
 };
-struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint16_t content);
+struct df_frames_ticket df_framer_ask(struct df_framer *framer, unsigned index, uint32_t content);
 
 /* Bytes of all that can be kept at a time. */
 uint64_t df_framer_room(const struct df_framer *framer);
@@ -174,7 +176,7 @@ bool df_framer_again(struct df_framer *framer, const struct df_frames_ticket *ti
                      size_t size);
 
 /* After df_framer_believe(): pages of that id are those of now, and no change is under way. */
-bool df_framer_confirms(struct df_framer *framer, unsigned index, uint16_t content, uint64_t id);
+bool df_framer_confirms(struct df_framer *framer, unsigned index, uint32_t content, uint64_t id);
 
 /* Keeps `size` bytes from page `page` on; `end`: the file ends behind them. Pages that are neither
  * full nor the end are left out. */

@@ -7,7 +7,7 @@
 #include "channel/sys.h"
 #include "server/frames.h"
 
-static inline pthread_mutex_t *df_framer_stripe(struct df_framer *framer, uint16_t content)
+static inline pthread_mutex_t *df_framer_stripe(struct df_framer *framer, uint32_t content)
 {
     return &framer->stripes[content % DF_BODY_STRIPES];
 }
@@ -58,6 +58,6 @@ void df_framer_bytes_take_up(struct df_framer *framer);
 void df_framer_bytes_begin(struct df_framer *framer);
 
 /* Pages first to last of the content go. Under its stripe. */
-void df_framer_take_away(struct df_framer *framer, uint16_t content, uint64_t first, uint64_t last);
+void df_framer_take_away(struct df_framer *framer, uint32_t content, uint64_t first, uint64_t last);
 
 #endif

@@ -162,9 +162,10 @@ static void make_cache(const struct df_own_segment *own, struct df_segment *s,
     if (s->cache_size > 0)
         df_room_make_huge((char *)own->segment + first, DF_HUGE_SIZE);
     if (s->frames_size > 0)
-        df_room_make_huge((char *)own->segment + s->frames_at, frames->bytes_at);
+        df_room_make_huge((char *)own->segment + s->frames_at,
+                          df_huge_aligned(frames->contents_at));
     if (make(own, first, end) == 0 &&
-        (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->bytes_at) == 0) &&
+        (s->frames_size == 0 || make(own, s->frames_at, s->frames_at + frames->contents_at) == 0) &&
         df_room_make(own->segment, (char *)own->segment + first, end - first))
         return;
     s->cache_size = s->frames_size = 0;

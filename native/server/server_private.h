@@ -232,7 +232,7 @@ df_execute_op df_execute_read, df_execute_write, df_execute_read_batch, df_execu
     df_execute_advise;
 
 /* The ticket by which what is read now may be kept; *size: of the file. */
-struct df_frames_ticket df_execute_ask(struct df_work *w, uint16_t content, off_t *size);
+struct df_frames_ticket df_execute_ask(struct df_work *w, uint32_t content, off_t *size);
 
 /* The file was read, which the next opens want to know, where it counts (execute_open.c). */
 void df_execute_note_read(struct df_work *w, uint64_t handle);
@@ -241,14 +241,14 @@ void df_execute_note_read(struct df_work *w, uint64_t handle);
 void df_execute_bytes(struct df_work *w);
 
 /* The content of a file just opened, which is closed with it; 0: nothing of it is kept. */
-uint16_t df_execute_content(struct df_work *w, struct df_file *file);
+uint32_t df_execute_content(struct df_work *w, struct df_file *file);
 
 /* The content of an open file, by its handle; 0: it has none. */
-uint16_t df_execute_content_of(struct df_work *w, uint64_t handle);
+uint32_t df_execute_content_of(struct df_work *w, uint64_t handle);
 
 /* Asks the plugin how the file is, and for how long that holds (call.valid_ns): its content is
  * believed for that time. False: it does not say. */
-bool df_execute_look(struct df_work *w, struct df_file *file, uint16_t content, struct stat *st);
+bool df_execute_look(struct df_work *w, struct df_file *file, uint32_t content, struct stat *st);
 
 /* ---- execute_open.c: what an open brings with it ---- */
 

@@ -35,7 +35,8 @@ static struct df_content *content_of(const struct dfi_files *files, const struct
     const struct df_segment *segment = files->link.segment;
     uint32_t content = atomic_load_explicit(&ofd->content, memory_order_acquire);
 
-    if (segment->frames_size == 0 || content == 0 || content >= DF_CONTENT_COUNT)
+    if (segment->frames_size == 0 || content == 0 ||
+        content >= df_frames_of(segment)->content_count)
         return NULL;
     return df_content_number(df_frames_of(segment), content);
 }

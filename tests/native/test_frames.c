@@ -11,7 +11,7 @@
 #include "channel/sys.h"
 #include "frames_pages.h"
 
-static struct df_frames_changing change(enum df_frames_change kind, uint16_t content, uint64_t body,
+static struct df_frames_changing change(enum df_frames_change kind, uint32_t content, uint64_t body,
                                         off_t offset, size_t size)
 {
     return (struct df_frames_changing){.kind = kind,
@@ -22,7 +22,7 @@ static struct df_frames_changing change(enum df_frames_change kind, uint16_t con
                                        .size = size};
 }
 
-static void write_to(struct rig *rig, uint16_t content, uint64_t body, off_t offset, size_t size)
+static void write_to(struct rig *rig, uint32_t content, uint64_t body, off_t offset, size_t size)
 {
     struct df_frames_changing c = change(DF_FRAMES_RANGE, content, body, offset, size);
 
@@ -43,7 +43,7 @@ static void the_first_bytes_are_there_before_anybody_waits_for_them(void **state
 static void full_pages_and_the_end_are_kept(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     keep(rig, c, 0, 'a', 2 * PAGE + 100, true);
     assert_int_equal(known(rig, c, 0, 'a'), PAGE);
@@ -60,7 +60,7 @@ static void full_pages_and_the_end_are_kept(void **state)
 static void contents_are_apart(void **state)
 {
     struct rig *rig = *state;
-    uint16_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
+    uint32_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
 
     assert_int_not_equal(a, b);
     assert_int_equal(open_body(rig, 1, true), a);
@@ -75,7 +75,7 @@ static void contents_are_apart(void **state)
 static void pages_are_believed_again_while_the_file_is_as_it_was(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     const struct timespec pause = {.tv_nsec = 15000000};
 
     nanosleep(&pause, NULL);
@@ -99,7 +99,7 @@ static void pages_are_believed_again_while_the_file_is_as_it_was(void **state)
 static void a_write_takes_its_pages_and_the_end(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     keep(rig, c, 0, 'a', 3 * PAGE + 5, true);
     write_to(rig, c, 1, PAGE + 10, 20);
@@ -112,7 +112,7 @@ static void a_write_takes_its_pages_and_the_end(void **state)
 static void a_page_that_a_write_met_is_not_kept(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     struct df_frames_changing w = change(DF_FRAMES_RANGE, c, 1, 0, 10);
     struct df_frames_ticket ticket = ask(rig, c);
 
@@ -133,7 +133,7 @@ static void a_page_that_a_write_met_is_not_kept(void **state)
 static void a_change_of_the_whole_file_ends_all(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
+    uint32_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
     struct df_frames_changing t = change(DF_FRAMES_FILE, c, 1, 0, 0);
     struct df_frames_ticket ticket = ask(rig, c);
 
@@ -151,7 +151,7 @@ static void a_change_of_the_whole_file_ends_all(void **state)
 static void a_change_of_an_unknown_file_ends_what_it_may_be(void **state)
 {
     struct rig *rig = *state;
-    uint16_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
+    uint32_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
     struct df_frames_changing t = change(DF_FRAMES_FILE, 0, 0, 0, 0);
 
     keep(rig, a, 0, 'a', PAGE, false);
@@ -178,7 +178,7 @@ static void a_change_of_an_unknown_file_ends_what_it_may_be(void **state)
 static void a_write_finds_the_file_by_its_body(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
+    uint32_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
 
     keep(rig, c, 0, 'a', PAGE, false);
     write_to(rig, 0, 1, 0, 10);
@@ -192,7 +192,7 @@ static void a_write_finds_the_file_by_its_body(void **state)
 static void an_open_that_keeps_nothing_ends_all(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     keep(rig, c, 0, 'a', PAGE, false);
     assert_int_equal(open_body(rig, 1, true), c);
@@ -205,7 +205,7 @@ static void an_open_that_keeps_nothing_ends_all(void **state)
 static void pages_outlive_a_close_until_an_open_ends_them(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     keep(rig, c, 0, 'a', PAGE, false);
     df_framer_close(&rig->framer, c);
@@ -223,7 +223,7 @@ static void pages_outlive_a_close_until_an_open_ends_them(void **state)
 static void where_no_open_keeps_anything_a_close_ends_all(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, false);
+    uint32_t c = open_body(rig, 1, false);
 
     keep(rig, c, 0, 'a', PAGE, false);
     df_framer_close(&rig->framer, c);
@@ -235,7 +235,7 @@ static void where_no_open_keeps_anything_a_close_ends_all(void **state)
 static void a_check_ends_what_has_another_time_or_size(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     struct stat st = {.st_size = PAGE, .st_mtim = {.tv_sec = 1}};
 
     df_framer_believe(&rig->framer, 0, c, &st, UINT64_MAX, true);
@@ -254,7 +254,7 @@ static void a_check_ends_what_has_another_time_or_size(void **state)
 static void a_content_stays_while_it_changes(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, false);
+    uint32_t c = open_body(rig, 1, false);
     struct df_frames_changing w = change(DF_FRAMES_RANGE, c, 1, 0, 10);
 
     df_framer_begin(&rig->framer, &w);
@@ -268,7 +268,7 @@ static void a_content_stays_while_it_changes(void **state)
 static void a_notification_ends_all(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     keep(rig, c, 0, 'a', PAGE, false);
     df_framer_forget(&rig->framer);
@@ -295,7 +295,7 @@ static void make_records(char *to, unsigned count, uint64_t position)
 static void a_listing_is_found_piece_by_piece_in_its_era(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     struct df_frames_ticket ticket = ask(rig, c);
     struct df_frame_view view;
     const unsigned in_frame = PAGE / RECORD;
@@ -321,7 +321,7 @@ static void a_listing_is_found_piece_by_piece_in_its_era(void **state)
 static void a_record_that_is_larger_than_a_frame_is_not_kept(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     struct df_frames_ticket ticket = ask(rig, c);
     _Alignas(struct dirent64) char records[3 * PAGE] = {0};
     struct dirent64 *large = (struct dirent64 *)(records + 3 * RECORD);
@@ -338,14 +338,14 @@ static void a_record_that_is_larger_than_a_frame_is_not_kept(void **state)
     assert_false(df_frame_listing(rig->framer.frames, c, 8, 1, &view));
 }
 
-static bool listed(struct rig *rig, uint16_t content)
+static bool listed(struct rig *rig, uint32_t content)
 {
     struct df_frame_view view;
 
     return df_frame_listing(rig->framer.frames, content, 0, 1, &view);
 }
 
-static void list(struct rig *rig, uint16_t content)
+static void list(struct rig *rig, uint32_t content)
 {
     struct df_frames_ticket ticket;
     _Alignas(struct dirent64) char records[sizeof(struct dirent64)];
@@ -360,7 +360,7 @@ static void list(struct rig *rig, uint16_t content)
 static void a_changed_name_ends_the_listing_of_its_directory_alone(void **state)
 {
     struct rig *rig = *state;
-    uint16_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
+    uint32_t a = open_body(rig, 1, true), b = open_body(rig, 2, true);
 
     list(rig, a);
     list(rig, b);
@@ -377,7 +377,7 @@ static void a_changed_name_ends_the_listing_of_its_directory_alone(void **state)
 static void a_listing_from_before_a_change_is_not_kept_after_it(void **state)
 {
     struct rig *rig = *state;
-    uint16_t a = open_body(rig, 1, true);
+    uint32_t a = open_body(rig, 1, true);
     struct df_frames_ticket ticket;
     _Alignas(struct dirent64) char records[sizeof(struct dirent64)];
 
@@ -392,7 +392,7 @@ static void a_listing_from_before_a_change_is_not_kept_after_it(void **state)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-static unsigned count_known(struct rig *rig, uint16_t content, unsigned pages)
+static unsigned count_known(struct rig *rig, uint32_t content, unsigned pages)
 {
     unsigned found = 0;
 
@@ -404,7 +404,7 @@ static unsigned count_known(struct rig *rig, uint16_t content, unsigned pages)
 static void it_is_bounded_and_the_dead_give_way_first(void **state)
 {
     struct rig *rig = *state;
-    uint16_t dead = open_body(rig, 1, false), c = open_body(rig, 2, false);
+    uint32_t dead = open_body(rig, 1, false), c = open_body(rig, 2, false);
     const unsigned frames = FRAMES / PAGE;
 
     for (unsigned i = 0; i < 4 * frames; i++)
@@ -421,21 +421,46 @@ static void it_is_bounded_and_the_dead_give_way_first(void **state)
 static void numbers_of_closed_files_are_used_again(void **state)
 {
     struct rig *rig = *state;
-    uint16_t first = open_body(rig, 1, true);
+    uint32_t first = open_body(rig, 1, true);
 
     keep(rig, first, 0, 'a', PAGE, false);
-    for (uint64_t body = 2; body < 3 * DF_CONTENT_COUNT; body++) {
-        uint16_t c = open_body(rig, body, true);
+    for (uint64_t body = 2; body < 3 * DF_CONTENT_LEAST; body++) {
+        uint32_t c = open_body(rig, body, true);
 
         assert_int_not_equal(c, 0);
         df_framer_close(&rig->framer, c);
     }
     assert_int_equal(known(rig, first, 0, 'a'), PAGE); /* it is open */
-    for (uint64_t body = 2; body <= DF_CONTENT_COUNT - 1; body++)
+    for (uint64_t body = 2; body <= DF_CONTENT_LEAST - 1; body++)
         assert_int_not_equal(open_body(rig, body, true), 0);
-    assert_int_equal(open_body(rig, DF_CONTENT_COUNT, true), 0); /* all are open */
-    write_to(rig, 0, DF_CONTENT_COUNT, 0, 1);
+    assert_int_equal(open_body(rig, DF_CONTENT_LEAST, true), 0); /* all are open */
+    write_to(rig, 0, DF_CONTENT_LEAST, 0, 1);
     assert_int_equal(known(rig, first, 0, 'a'), PAGE);
+}
+
+#define MANY 65536 /* pages, and files that have one */
+
+static int set_up_for_many(void **state)
+{
+    return set_up_for(state, (size_t)MANY * PAGE);
+}
+
+static void as_many_files_are_known_as_there_are_pages(void **state)
+{
+    struct rig *rig = *state;
+
+    for (uint64_t body = 1; body < MANY; body++) {
+        uint32_t c = open_body(rig, body, true);
+
+        keep(rig, c, 0, (char)('a' + body % 20), 1, true);
+        df_framer_close(&rig->framer, c);
+    }
+    for (uint64_t body = 1; body < MANY; body += 1000) {
+        uint32_t c = open_body(rig, body, true);
+
+        assert_int_equal(c, body); /* it has kept its number: nothing has taken it */
+        df_framer_close(&rig->framer, c);
+    }
 }
 
 static void a_server_that_is_started_again_gives_no_bytes_twice(void **state)
@@ -443,7 +468,7 @@ static void a_server_that_is_started_again_gives_no_bytes_twice(void **state)
     struct rig *rig = *state;
     const unsigned frames = FRAMES / PAGE;
     unsigned hits = 0;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     for (unsigned i = 0; i < frames / 2; i++)
         keep(rig, c, i, 'a', PAGE, false);
@@ -477,7 +502,7 @@ static int set_up_wide(void **state)
 struct race {
     struct rig *rig;
     unsigned bodies, pages;
-    uint16_t contents[FLEETING];
+    uint32_t contents[FLEETING];
     pthread_mutex_t lock; /* of the versions */
     uint32_t begun[FLEETING], done[FLEETING];
     _Atomic bool over;
@@ -629,7 +654,7 @@ static void nobody_reads_what_the_ring_has_for_another(void **state)
 /* A file system of one number in each directory, which a change of names counts up. */
 struct list_race {
     struct rig *rig;
-    uint16_t contents[BODIES];
+    uint32_t contents[BODIES];
     _Atomic uint32_t versions[BODIES], done[BODIES];
     _Atomic bool over;
     _Atomic unsigned hits, wrong;
@@ -755,6 +780,8 @@ int main(void)
         TEST(a_changed_name_ends_the_listing_of_its_directory_alone),
         TEST(a_listing_from_before_a_change_is_not_kept_after_it),
         TEST(it_is_bounded_and_the_dead_give_way_first),
+        cmocka_unit_test_setup_teardown(as_many_files_are_known_as_there_are_pages, set_up_for_many,
+                                        tear_down),
         TEST(numbers_of_closed_files_are_used_again),
         TEST(a_server_that_is_started_again_gives_no_bytes_twice),
         TEST(nobody_reads_half_a_page_or_an_old_one),

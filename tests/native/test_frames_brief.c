@@ -11,7 +11,7 @@ static int set_up_wide(void **state)
     return set_up_for(state, 16 * FRAMES);
 }
 
-static void keep_briefly(struct rig *rig, uint16_t content, char byte, size_t size)
+static void keep_briefly(struct rig *rig, uint32_t content, char byte, size_t size)
 {
     struct df_frames_ticket ticket = ask(rig, content);
     char bytes[4 * PAGE];
@@ -30,7 +30,7 @@ static void keep_many_briefly(struct rig *rig, uint64_t first, unsigned count)
 static void what_is_kept_briefly_gives_way_when_the_ring_comes_round(void **state)
 {
     struct rig *rig = *state;
-    uint16_t brief = open_body(rig, 1, true), own = open_body(rig, 2, true);
+    uint32_t brief = open_body(rig, 1, true), own = open_body(rig, 2, true);
 
     keep(rig, own, 0, 'o', PAGE, false);
     keep_briefly(rig, brief, 'b', PAGE + 5);
@@ -47,7 +47,7 @@ static void what_is_kept_briefly_gives_way_when_the_ring_comes_round(void **stat
 static void what_is_kept_again_gets_bytes_of_its_own(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     keep_briefly(rig, c, 'a', PAGE);
     keep(rig, c, 0, 'b', PAGE, false);
@@ -62,7 +62,7 @@ static void what_is_kept_again_gets_bytes_of_its_own(void **state)
 static void a_server_that_is_started_again_goes_on_with_the_ring(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c;
+    uint32_t c;
 
     keep_many_briefly(rig, 1, RING / 4);
     keep(rig, open_body(rig, 1, true), 0, 'o', PAGE, false);

@@ -31,7 +31,7 @@ static char *take_full_of(struct rig *rig, char byte, size_t size)
     return memory;
 }
 
-static bool keep_lent(struct rig *rig, uint16_t content, uint64_t page, const char *bytes,
+static bool keep_lent(struct rig *rig, uint32_t content, uint64_t page, const char *bytes,
                       size_t size, bool end)
 {
     struct df_frames_ticket ticket = ask(rig, content);
@@ -108,7 +108,7 @@ static void there_is_no_more_than_there_is(void **state)
 static void lent_bytes_are_found_where_they_lie(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     char *memory = take_full_of(rig, 'a', 3 * PAGE);
     struct df_frame_view view;
 
@@ -124,7 +124,7 @@ static void lent_bytes_are_found_where_they_lie(void **state)
 static void an_end_on_a_page_has_no_bytes(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     char *memory = take_full_of(rig, 'a', PAGE);
 
     assert_true(keep_lent(rig, c, 0, memory, PAGE, true));
@@ -135,7 +135,7 @@ static void an_end_on_a_page_has_no_bytes(void **state)
 static void bytes_that_begin_no_page_are_not_shown(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
 
     assert_false(keep_lent(rig, c, 0, take_full_of(rig, 'a', 2 * PAGE) + 8, PAGE, false));
     assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
@@ -144,7 +144,7 @@ static void bytes_that_begin_no_page_are_not_shown(void **state)
 static void giving_back_ends_belief(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     char *memory = take_full_of(rig, 'a', 2 * PAGE);
     struct df_frame_view view;
 
@@ -159,7 +159,7 @@ static void giving_back_ends_belief(void **state)
 static void what_was_given_back_meanwhile_is_not_shown(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     char *memory = take_full_of(rig, 'a', PAGE);
     struct df_frames_ticket ticket = ask(rig, c);
     uint64_t since = df_lent_now(&rig->framer.lent);
@@ -170,7 +170,7 @@ static void what_was_given_back_meanwhile_is_not_shown(void **state)
     assert_int_equal(known(rig, c, 0, 'a'), UNKNOWN);
 }
 
-static unsigned count_known(struct rig *rig, uint16_t content, uint64_t pages, char byte)
+static unsigned count_known(struct rig *rig, uint32_t content, uint64_t pages, char byte)
 {
     unsigned count = 0;
 
@@ -183,7 +183,7 @@ static unsigned count_known(struct rig *rig, uint16_t content, uint64_t pages, c
 static void a_frame_that_could_not_be_filled_is_empty(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
+    uint32_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
     char *memory = take_full_of(rig, 'a', PAGE);
     struct df_frames_ticket ticket = ask(rig, other);
     uint64_t since = df_lent_now(&rig->framer.lent);
@@ -202,7 +202,7 @@ static void a_frame_that_could_not_be_filled_is_empty(void **state)
 static void a_page_is_shown_by_one_frame(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
+    uint32_t c = open_body(rig, 1, true), other = open_body(rig, 2, true);
     char *memory = take_full_of(rig, 'a', PAGE);
 
     assert_true(keep_lent(rig, c, 0, memory, PAGE, false));
@@ -217,7 +217,7 @@ static void a_page_is_shown_by_one_frame(void **state)
 static void frames_change_between_their_own_bytes_and_lent_ones(void **state)
 {
     struct rig *rig = *state;
-    uint16_t c = open_body(rig, 1, true);
+    uint32_t c = open_body(rig, 1, true);
     char *memory = take_full_of(rig, 'b', PAGE), copied[PAGE];
     struct df_frames_ticket ticket = ask(rig, c);
 
@@ -251,7 +251,7 @@ static void frames_change_between_their_own_bytes_and_lent_ones(void **state)
  * does, and tells nobody of the page it leaves but the lender. */
 struct race {
     struct rig *rig;
-    uint16_t contents[BODIES];
+    uint32_t contents[BODIES];
     struct {
         pthread_mutex_t lock;
         char *memory;
