@@ -25,7 +25,7 @@ static bool find_list(const struct df_trip *trip, uint64_t file, struct list *li
     unsigned index;
 
     if (segment->frames_size == 0 || segment->cache_size == 0 || !df_link_alive(trip->link) ||
-        !(list->ofd = df_segment_ofd(segment, file)))
+        !(list->ofd = df_segment_ofd(segment, file)) || !(list->ofd->traits & DF_FILE_LISTS))
         return false;
     list->content = atomic_load_explicit(&list->ofd->content, memory_order_acquire);
     index = df_segment_mount_index(segment, list->ofd->mount);

@@ -106,10 +106,12 @@ void df_highlevel_settle(struct df_frame *frame, const struct df_place *place, s
     bool locks = hl->ops.lock && hl->want & FUSE_CAP_POSIX_LOCKS;
 
     file->ino = hl->config.use_ino ? place->entry.ino : handle->node->ino;
-    file->body = handle->node->serial;
     if (place->asked && !(fi->flags & O_TRUNC) && place->entry.kind == DF_ENTRY_PRESENT)
         atomic_store_explicit(&handle->vouched, place->st->st_size, memory_order_relaxed);
     file->traits |= traits_of(hl, fi, file->kind);
+    /* The node of a directory goes with its last close: nothing would be found by it again. */
+    if (file->kind != DF_KIND_DIRECTORY || file->traits & DF_FILE_LISTS)
+        file->body = handle->node->serial;
     /* libfuse's own time-out of auto_cache: the plugin is asked before that is over. */
     if (file->traits & DF_FILE_CHECK && hl->config.ac_attr_timeout < hl->config.attr_timeout)
         df_handle_changed(frame, file);

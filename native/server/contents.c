@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "channel/room.h"
+#include "core/export.h"
 #include "server/frames_private.h"
 
 #define CHAIN  4    /* contents in a chain, where all are used */
@@ -69,11 +70,11 @@ static uint32_t *chain_of(struct df_framer *framer, int mount, uint64_t body)
 {
     uint64_t hash = (body + (uint64_t)mount * 0x9e37) * UINT64_C(0x9e3779b97f4a7c15);
 
-    return &framer->chains[(hash >> 32) % (framer->count / CHAIN)];
+    return &framer->chains[hash >> 32 & (framer->count / CHAIN - 1)];
 }
 
 /* Under the lock. 0: there is none. */
-static uint32_t find(struct df_framer *framer, int mount, uint64_t body)
+static DF_FLAT uint32_t find(struct df_framer *framer, int mount, uint64_t body)
 {
     uint32_t n = *chain_of(framer, mount, body);
 
@@ -129,14 +130,23 @@ static void drop(struct df_framer *framer, uint32_t n)
     framer->free = n;
 }
 
-/* Under the lock: one that nobody has open gives way. */
+static bool is_spare(struct df_body *b)
+{
+    bool again = b->again;
+
+    b->again = false;
+    return b->body && b->opens == 0 && !again;
+}
+
+/* Under the lock: one that nobody has open gives way, and that was not opened again since the last
+ * round. So those that files are opened through outlive files that are opened once. */
 static void spare(struct df_framer *framer)
 {
-    for (uint32_t i = 1; i < framer->top && !framer->free; i++) {
+    for (uint32_t i = 1; i < 2 * framer->top && !framer->free; i++) {
         uint32_t n = framer->hand;
 
         framer->hand = n + 1 < framer->top ? n + 1 : 1;
-        if (framer->bodies[n].body && framer->bodies[n].opens == 0)
+        if (is_spare(&framer->bodies[n]))
             drop(framer, n);
     }
 }
@@ -181,6 +191,7 @@ static uint32_t add(struct df_framer *framer, unsigned index, int mount, uint64_
     if (!n)
         return 0;
     b->opens = 0;
+    b->stays = b->again = false;
     b->index = index;
     b->next = *chain;
     *chain = n;
@@ -190,6 +201,23 @@ static uint32_t add(struct df_framer *framer, unsigned index, int mount, uint64_
     atomic_store(&df_content_number(framer->frames, n)->until, 0);
     renew(framer, n, true);
     pthread_mutex_unlock(df_framer_stripe(framer, n));
+    return n;
+}
+
+/* Under the lock. One more open file has it. */
+static DF_FLAT uint32_t find_or_add(struct df_framer *framer, unsigned index, int mount,
+                                    uint64_t body, bool keep)
+{
+    uint32_t n = find(framer, mount, body);
+
+    if (n && !keep)
+        renew_locked(framer, n, true);
+    if (n)
+        framer->bodies[n].again = true;
+    else
+        n = add(framer, index, mount, body);
+    if (n)
+        framer->bodies[n].opens++;
     return n;
 }
 
@@ -203,13 +231,21 @@ uint32_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uin
     if (keep && !atomic_load_explicit(&framer->mounts[index].keeps, memory_order_relaxed))
         atomic_store_explicit(&framer->mounts[index].keeps, true, memory_order_relaxed);
     pthread_mutex_lock(&framer->lock);
-    n = find(framer, mount, body);
-    if (n && !keep)
-        renew_locked(framer, n, true);
-    else if (!n)
-        n = add(framer, index, mount, body);
+    n = find_or_add(framer, index, mount, body, keep);
+    pthread_mutex_unlock(&framer->lock);
+    return n;
+}
+
+uint32_t df_framer_open_unlisted(struct df_framer *framer, unsigned index, int mount, uint64_t body)
+{
+    uint32_t n;
+
+    if (!framer->frames || !body || index >= DF_MOUNT_COUNT)
+        return 0;
+    pthread_mutex_lock(&framer->lock);
+    n = find_or_add(framer, index, mount, body, true);
     if (n)
-        framer->bodies[n].opens++;
+        framer->bodies[n].stays = true;
     pthread_mutex_unlock(&framer->lock);
     return n;
 }
@@ -221,7 +257,7 @@ void df_framer_close(struct df_framer *framer, uint32_t content)
     if (!content)
         return;
     pthread_mutex_lock(&framer->lock);
-    if (--b->opens == 0 &&
+    if (--b->opens == 0 && !b->stays &&
         !atomic_load_explicit(&framer->mounts[b->index].keeps, memory_order_relaxed))
         drop(framer, content);
     pthread_mutex_unlock(&framer->lock);

@@ -60,15 +60,17 @@ struct df_frames_ticket df_execute_ask(struct df_work *w, uint32_t content, off_
 uint32_t df_execute_content(struct df_work *w, struct df_file *file)
 {
     const uint8_t never = DF_FILE_DIRECT | DF_FILE_STREAM | DF_FILE_NONSEEKABLE;
-    bool listed = file->kind == DF_KIND_DIRECTORY && file->traits & DF_FILE_LISTS;
+    bool unlisted = file->kind == DF_KIND_DIRECTORY && !(file->traits & DF_FILE_LISTS);
     bool keep = file->traits & DF_FILE_KEEP;
     uint32_t content;
     struct stat st;
 
     w->bytes.body = file->body;
     if (atomic_load(&file->flags) & (O_PATH | O_DIRECT) || file->traits & never ||
-        (file->kind != DF_KIND_REGULAR && !listed))
+        file->kind == DF_KIND_OTHER)
         return 0;
+    if (unlisted)
+        return df_framer_open_unlisted(&w->server->framer, w->index, w->message.mount, file->body);
     content = df_framer_open(&w->server->framer, w->index, w->message.mount, file->body, keep);
     if (content && keep && file->traits & DF_FILE_CHECK &&
         !df_execute_look(w, file, content, &st)) {

@@ -42,7 +42,8 @@ int64_t df_execute_readdir(struct df_work *w)
     struct df_dirbuf buf = {.data = w->area->payload,
                             .size = df_execute_room(w, w->message.args.readdir.size)};
     struct df_cacher_ticket names = {.valid = false};
-    uint32_t content = df_execute_content_of(w, w->message.files[0]);
+    uint32_t content =
+        w->files[0]->traits & DF_FILE_LISTS ? df_execute_content_of(w, w->message.files[0]) : 0;
     struct df_frames_ticket ticket = df_framer_ask(&w->server->framer, w->index, content);
     off_t size;
     int64_t ret;

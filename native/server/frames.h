@@ -52,6 +52,8 @@ struct df_body {
     unsigned index;    /* of the mount; fixed while it has a body */
     uint32_t opens;    /* open files that have it; this and next: under `lock` */
     uint32_t next;     /* in its chain, or of the free ones; 0: the last */
+    bool stays;        /* after its last close, as one of a mount that keeps */
+    bool again;        /* it was opened again since the search came by */
     bool any;          /* under its stripe, as all that follows: some page of this id was put in */
     bool known;        /* what is kept is of this size and modification time */
     uint32_t changing; /* changes under way */
@@ -65,7 +67,7 @@ struct df_framer {
     struct df_cacher *cacher; /* eras and time */
 
     pthread_mutex_t lock; /* protects the table of contents */
-    uint32_t count;       /* of contents; number 0 is none */
+    uint32_t count;       /* of contents, a power of two; number 0 is none */
     uint32_t *chains;     /* a quarter as many */
     uint32_t free;
     uint32_t top;  /* numbers from here on were never used */
@@ -107,6 +109,11 @@ void df_framer_free(struct df_framer *framer);
 uint32_t df_framer_open(struct df_framer *framer, unsigned index, int mount, uint64_t body,
                         bool keep);
 void df_framer_close(struct df_framer *framer, uint32_t content);
+
+/* The same of a directory whose listings are not kept: it is known for what is asked by it
+ * (cache.h), and is the same at the next open. */
+uint32_t df_framer_open_unlisted(struct df_framer *framer, unsigned index, int mount,
+                                 uint64_t body);
 
 /* Nothing of any file is believed any more. */
 void df_framer_forget(struct df_framer *framer);

@@ -66,4 +66,24 @@ static inline int known(struct rig *rig, uint16_t content, uint64_t page, char b
     return (int)view.used;
 }
 
+static inline struct df_frames_changing change(enum df_frames_change kind, uint32_t content,
+                                               uint64_t body, off_t offset, size_t size)
+{
+    return (struct df_frames_changing){.kind = kind,
+                                       .mount = MOUNT,
+                                       .content = content,
+                                       .body = body,
+                                       .offset = offset,
+                                       .size = size};
+}
+
+static inline void write_to(struct rig *rig, uint32_t content, uint64_t body, off_t offset,
+                            size_t size)
+{
+    struct df_frames_changing c = change(DF_FRAMES_RANGE, content, body, offset, size);
+
+    df_framer_begin(&rig->framer, &c);
+    df_framer_end(&rig->framer, &c);
+}
+
 #endif

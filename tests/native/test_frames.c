@@ -11,25 +11,6 @@
 #include "channel/sys.h"
 #include "frames_pages.h"
 
-static struct df_frames_changing change(enum df_frames_change kind, uint32_t content, uint64_t body,
-                                        off_t offset, size_t size)
-{
-    return (struct df_frames_changing){.kind = kind,
-                                       .mount = MOUNT,
-                                       .content = content,
-                                       .body = body,
-                                       .offset = offset,
-                                       .size = size};
-}
-
-static void write_to(struct rig *rig, uint32_t content, uint64_t body, off_t offset, size_t size)
-{
-    struct df_frames_changing c = change(DF_FRAMES_RANGE, content, body, offset, size);
-
-    df_framer_begin(&rig->framer, &c);
-    df_framer_end(&rig->framer, &c);
-}
-
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
 static void the_first_bytes_are_there_before_anybody_waits_for_them(void **state)
@@ -418,51 +399,6 @@ static void it_is_bounded_and_the_dead_give_way_first(void **state)
         assert_int_equal(known(rig, dead, i, 'a'), UNKNOWN);
 }
 
-static void numbers_of_closed_files_are_used_again(void **state)
-{
-    struct rig *rig = *state;
-    uint32_t first = open_body(rig, 1, true);
-
-    keep(rig, first, 0, 'a', PAGE, false);
-    for (uint64_t body = 2; body < 3 * DF_CONTENT_LEAST; body++) {
-        uint32_t c = open_body(rig, body, true);
-
-        assert_int_not_equal(c, 0);
-        df_framer_close(&rig->framer, c);
-    }
-    assert_int_equal(known(rig, first, 0, 'a'), PAGE); /* it is open */
-    for (uint64_t body = 2; body <= DF_CONTENT_LEAST - 1; body++)
-        assert_int_not_equal(open_body(rig, body, true), 0);
-    assert_int_equal(open_body(rig, DF_CONTENT_LEAST, true), 0); /* all are open */
-    write_to(rig, 0, DF_CONTENT_LEAST, 0, 1);
-    assert_int_equal(known(rig, first, 0, 'a'), PAGE);
-}
-
-#define MANY 65536 /* pages, and files that have one */
-
-static int set_up_for_many(void **state)
-{
-    return set_up_for(state, (size_t)MANY * PAGE);
-}
-
-static void as_many_files_are_known_as_there_are_pages(void **state)
-{
-    struct rig *rig = *state;
-
-    for (uint64_t body = 1; body < MANY; body++) {
-        uint32_t c = open_body(rig, body, true);
-
-        keep(rig, c, 0, (char)('a' + body % 20), 1, true);
-        df_framer_close(&rig->framer, c);
-    }
-    for (uint64_t body = 1; body < MANY; body += 1000) {
-        uint32_t c = open_body(rig, body, true);
-
-        assert_int_equal(c, body); /* it has kept its number: nothing has taken it */
-        df_framer_close(&rig->framer, c);
-    }
-}
-
 static void a_server_that_is_started_again_gives_no_bytes_twice(void **state)
 {
     struct rig *rig = *state;
@@ -780,9 +716,6 @@ int main(void)
         TEST(a_changed_name_ends_the_listing_of_its_directory_alone),
         TEST(a_listing_from_before_a_change_is_not_kept_after_it),
         TEST(it_is_bounded_and_the_dead_give_way_first),
-        cmocka_unit_test_setup_teardown(as_many_files_are_known_as_there_are_pages, set_up_for_many,
-                                        tear_down),
-        TEST(numbers_of_closed_files_are_used_again),
         TEST(a_server_that_is_started_again_gives_no_bytes_twice),
         TEST(nobody_reads_half_a_page_or_an_old_one),
         WIDE(nobody_reads_what_the_ring_has_for_another),

@@ -6,6 +6,7 @@ What processes see is what they see in a plain directory, which the same cases r
 import errno
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -50,6 +51,34 @@ def test_what_a_listing_told_is_never_older_than_a_change(place):
     with pytest.raises(FileNotFoundError):
         directfuse.stat("name-5", dir_fd=fd)
     directfuse.close(fd)
+
+
+@pytest.fixture
+def image(tmp_path):
+    """A mount of a program that says nothing of listings, so that none are kept."""
+    for program in ("mksquashfs", "squashfuse_ll"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    tree, packed = tmp_path / "tree", tmp_path / "image"
+    (tree / "d").mkdir(parents=True)
+    for n in range(COUNT):
+        (tree / f"d/name-{n}").write_text("x" * n)
+    subprocess.run(["mksquashfs", tree, packed, "-quiet", "-no-progress"], check=True)
+    words = ["squashfuse_ll", str(packed), str(tmp_path / "mnt"), "-o", "ro"]
+    with directfuse.mount(words, placement="server") as mount:
+        yield mount
+
+
+def test_what_was_asked_by_a_directory_is_known_when_it_is_opened_again(image):
+    def ask():
+        fd = directfuse.os_open(f"{image.mountpoint}/d", os.O_RDONLY | os.O_DIRECTORY)
+        assert sizes(fd) == list(range(COUNT))
+        directfuse.close(fd)
+
+    ask()
+    before = image.stats().trips
+    ask()
+    assert image.stats().trips - before <= 2  # the open and the close
 
 
 def test_a_directory_that_moved_is_still_the_one_that_is_open(place):
