@@ -227,7 +227,7 @@ int df_lowlevel_readdir(struct df_fs *fs, struct df_call *call, struct df_file *
     result = list(&listing);
     df_node_held_give(&held);
     df_node_cache_drop(nodes, &listing.drops);
-    df_node_attr_accessed(listing.dir);
+    df_node_attr_accessed(nodes, listing.dir);
     df_lowlevel_leave(listing.lane);
     return result;
 }

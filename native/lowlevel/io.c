@@ -113,7 +113,7 @@ ssize_t df_lowlevel_lend(struct df_fs *fs, struct df_call *call, struct df_file 
     result = send_lend(lane, call, file, &whole, offset, at);
     if (DF_UNLIKELY(result < 0))
         result = refused(lane, call, file, offset, result);
-    df_node_attr_accessed(node);
+    df_node_attr_accessed(&lane->nodes, node);
     return result;
 }
 
@@ -135,7 +135,7 @@ ssize_t df_lowlevel_read(struct df_fs *fs, struct df_call *call, struct df_file 
     }
     if (DF_UNLIKELY(result < 0))
         result = refused(lane, call, file, offset, result);
-    df_node_attr_accessed(node);
+    df_node_attr_accessed(&lane->nodes, node);
     return result;
 }
 

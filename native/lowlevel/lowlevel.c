@@ -211,6 +211,7 @@ static void obey(struct df_lowlevel *lane, const struct fuse_conn_info *conn)
         lane->nodes.source = &df_lowlevel_guarded_source;
     if (!session)
         return;
+    lane->nodes.read_only = session->readonly;
     lane->serial = session->serial;
     lane->serial_lock.turns = session->turns;
     lane->guarded = !session->allow_other;

@@ -133,7 +133,7 @@ static ssize_t send_copy(const struct df_target *target, struct df_file *in, off
                         target->node->id, offset, fi, size, (int)flags);
     if (result > 0)
         df_node_attr_wrote(target->node, offset + result);
-    df_node_attr_accessed(df_node_of_file(in));
+    df_node_attr_accessed(&target->lane->nodes, df_node_of_file(in));
     return result;
 }
 

@@ -173,8 +173,10 @@ static inline void df_node_attr_forget(struct df_node *node, uint32_t parts)
 void df_node_attr_spoil(struct df_node *node);
 
 /* READ, READLINK, READDIR: the time of access is no longer known. */
-static inline void df_node_attr_accessed(struct df_node *node)
+static inline void df_node_attr_accessed(const struct df_nodes *nodes, struct df_node *node)
 {
+    if (nodes->read_only)
+        return;
     if (DF_UNLIKELY(!(atomic_load_explicit(&node->stale, memory_order_relaxed) & DF_ATTR_ATIME)))
         atomic_fetch_or_explicit(&node->stale, DF_ATTR_ATIME, memory_order_relaxed);
 }

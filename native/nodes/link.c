@@ -72,7 +72,7 @@ ssize_t df_node_link_read(struct df_nodes *nodes, struct df_call *call, struct d
     }
     len = nodes->keep_links ? ask_and_keep(nodes, call, node, buf, size)
                             : nodes->source->readlink(nodes, call, node, buf, size);
-    df_node_attr_accessed(node);
+    df_node_attr_accessed(nodes, node);
     return len;
 }
 

@@ -206,6 +206,7 @@ struct df_nodes {
     _Atomic uint32_t told;            /* counts what the plugin has told of names by itself */
     bool parallel;              /* LOOKUP and READDIR of one directory may run at the same time */
     bool keep_links;            /* targets of symlinks may be kept */
+    bool read_only;             /* what is read keeps its time of access, as in the kernel */
     uint32_t capacity;          /* entries that should be enough */
     _Atomic int64_t population; /* entries, as published by their directories: within an eighth */
     _Atomic bool crowded;       /* population is over the limit, or there is to prune: somebody

@@ -141,8 +141,10 @@ static void answer(struct df_work *w, int64_t result)
 }
 
 /* What the op may change of what stat shows. */
-static enum df_cache_change change_of(const struct df_message *m)
+static enum df_cache_change change_of(const struct df_work *w)
 {
+    const struct df_message *m = &w->message;
+
     switch (m->op) {
     case DF_MESSAGE_getattr:
     case DF_MESSAGE_statx:
@@ -171,6 +173,7 @@ static enum df_cache_change change_of(const struct df_message *m)
                    : DF_CACHE_FILE;
     case DF_MESSAGE_read:
     case DF_MESSAGE_readdir:
+        return df_execute_reading(w);
     case DF_MESSAGE_write:
     case DF_MESSAGE_fallocate:
     case DF_MESSAGE_ioctl:
@@ -288,7 +291,7 @@ static int64_t run_op(struct df_work *w)
 {
     if (w->index == DF_MOUNT_COUNT || only_asks(&w->message))
         return df_execute_ops[w->message.op](w);
-    return run_changing(w, change_of(&w->message));
+    return run_changing(w, change_of(w));
 }
 
 static int64_t run(struct df_work *w)

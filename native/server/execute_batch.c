@@ -17,22 +17,22 @@ struct batch {
     size_t count;
 };
 
-/* A read may change the access time, which stat shows. */
 static int64_t read_run(struct df_work *w, struct batch *b)
 {
     struct df_cacher *cacher = &w->server->cacher;
+    enum df_cache_change change = df_execute_reading(w);
     struct df_fs *fs = b->run[0].file->fs;
-    size_t shown = w->index < DF_MOUNT_COUNT ? b->count : 0;
+    size_t shown = w->index < DF_MOUNT_COUNT && change == DF_CACHE_FILE ? b->count : 0;
     uint64_t inos[BATCH_RUN];
     int64_t ret;
 
     for (size_t i = 0; i < shown; i++) {
         inos[i] = df_execute_ino_of(w, b->run[i].file, b->handles[i]);
-        df_cacher_begin(cacher, w->index, DF_CACHE_FILE);
+        df_cacher_begin(cacher, w->index, change);
     }
     ret = df_call_result(&w->call, fs->ops->read_batch(fs, &w->call, b->run, b->count));
     for (size_t i = 0; i < shown; i++)
-        df_cacher_end(cacher, w->index, DF_CACHE_FILE, inos[i]);
+        df_cacher_end(cacher, w->index, change, inos[i]);
     return ret;
 }
 

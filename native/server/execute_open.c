@@ -107,13 +107,16 @@ static bool read_all(struct df_work *w, struct df_file *file, uint32_t content,
     return got == st->st_size;
 }
 
-/* A read: it may change the access time, which stat shows. False: as read_all(). */
+/* A read. False: as read_all(). */
 static bool bring_bytes(struct df_work *w, struct df_file *file, uint32_t content,
                         const struct stat *st)
 {
-    df_cacher_begin(&w->server->cacher, w->index, DF_CACHE_FILE);
-    bool same = read_all(w, file, content, st);
-    df_cacher_end(&w->server->cacher, w->index, DF_CACHE_FILE, st->st_ino);
+    enum df_cache_change change = df_execute_reading(w);
+    bool same;
+
+    df_cacher_begin(&w->server->cacher, w->index, change);
+    same = read_all(w, file, content, st);
+    df_cacher_end(&w->server->cacher, w->index, change, st->st_ino);
     return same;
 }
 
@@ -165,6 +168,8 @@ static void hold_until_read(struct df_work *w, struct answer *answer)
 {
     struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, w->opened);
 
+    if (df_execute_reading(w) == DF_CACHE_NOTHING)
+        return;
     answer->ticket.changes++; /* that one was ours */
     if (ofd)
         atomic_store_explicit(&ofd->begun, DF_OFD_BRINGS + df_cache_stripe(answer->st.st_ino),

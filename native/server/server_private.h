@@ -6,6 +6,7 @@
 
 #include "channel/room.h"
 #include "core/call.h"
+#include "core/check.h"
 #include "core/gate.h"
 #include "core/mount.h"
 #include "server/bells.h"
@@ -239,6 +240,13 @@ void df_execute_note_read(struct df_work *w, uint64_t handle);
 
 /* What the message may change of what is known of bytes: fills in w->bytes. */
 void df_execute_bytes(struct df_work *w);
+
+/* What a read may change of what stat shows: the time of access, but not on a read-only mount, as
+ * in the kernel. */
+static inline enum df_cache_change df_execute_reading(const struct df_work *w)
+{
+    return df_check_read_only(w->call.mount) ? DF_CACHE_NOTHING : DF_CACHE_FILE;
+}
 
 /* The content of a file just opened, which is closed with it; 0: nothing of it is kept. */
 uint32_t df_execute_content(struct df_work *w, struct df_file *file);

@@ -74,7 +74,9 @@ static void timeouts_end_belief(void **state)
 static void parts_are_forgotten_apart(void **state)
 {
     (void)state;
-    df_node_attr_accessed(&node);
+    df_node_attr_accessed(&(struct df_nodes){.read_only = true}, &node);
+    assert_true(believed(DF_ATTR_ALL));
+    df_node_attr_accessed(&(struct df_nodes){.read_only = false}, &node);
     assert_false(believed(DF_ATTR_ALL));
     assert_true(believed(DF_ATTR_ALL & ~DF_ATTR_ATIME));
     df_node_attr_wrote(&node, 200);

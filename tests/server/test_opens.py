@@ -165,6 +165,20 @@ def test_an_open_that_brings_bytes_asks_for_attributes_once(sized):
         directfuse.close(fd)
 
 
+@pytest.mark.parametrize(
+    "sized", [["ro,attr_timeout=100,entry_timeout=100,asks"]], indirect=True, ids=["ro"]
+)
+def test_what_is_read_of_a_read_only_mount_keeps_its_attributes(sized):
+    """As behind the kernel, which has no time of access changed there."""
+    paths = sized.paths(range(2 * LEARNT))
+    for path in paths:
+        directfuse.stat(path)
+        read_whole(path)
+    before = sized.said()
+    assert trips_of(sized.mount, lambda: [directfuse.stat(path) for path in paths]) == 0
+    assert sized.said() == before
+
+
 def test_a_batch_finds_what_the_open_has_brought(memfs):
     paths = make(memfs, LEARNT + 2)
     for path in paths[:LEARNT]:
