@@ -5,11 +5,11 @@
  *   struct df_frames    header
  *   tags                [sets][DF_FRAME_WAYS]: hash of what lies in each frame, to look at first
  *   frames              [sets][DF_FRAME_WAYS]: struct df_frame
- *   contents            [content_count]: a df_content for each file or directory that is known;
- * made bit by bit (room.h)
- *   bytes               [1 + DF_FRAMES_BRIEF + frames][DF_FRAME_SIZE]: the first is none; a ring
- * for what is kept for a moment only; then in the order in which frames are first used, so that
- * memory grows piece by piece
+ *   contents            [content_count]: a df_content for each file or directory that is
+ *                       known; made bit by bit (room.h)
+ *   bytes               [1 + DF_FRAMES_BRIEF + frames][DF_FRAME_SIZE]: the first is none; a
+ *                       ring for what is kept for a moment only; then in the order in which
+ *                       frames are first used, so that memory grows piece by piece
  *   lent                [lent_count][DF_FRAME_SIZE]: memory that file systems keep contents in
  * (server/lent.h); its pages have numbers as those of bytes, from lent_first on
  *
