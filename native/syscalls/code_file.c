@@ -39,9 +39,13 @@ static long found(const char *name)
 static long new_file(const struct dfi_files *files)
 {
     char path[DFI_SHADOW_NAME_MAX];
+    long fd;
 
     strcpy(mempcpy(path, files->shadow, files->shadow_len), "/x");
-    return dfi_brief(__NR_open, path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0444);
+    fd = dfi_brief(__NR_open, path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0400);
+    if (fd >= 0)
+        dfi_kernel(__NR_fchmod, fd, 0444); /* programs under other ids of the job */
+    return fd;
 }
 
 /* Bytes that all copies may take, of a shadow directory and of the memory of the job. */

@@ -76,6 +76,18 @@ def test_processes_share_the_code_of_a_program(mounted):
     assert shared[0] == b"False" and shared[-1] == b"True", found
 
 
+def test_programs_of_other_users_share_the_code(mounted):
+    """Whatever the umask of who has made the copy."""
+    path = "next(line.split()[-1] for line in open(f'/proc/{sys.argv[1]}/maps') if '/x/' in line)"
+    look = shlex.join(
+        [sys.executable, "-S", "-c", f"import os, sys; print(os.stat({path}).st_mode)"]
+    )
+    use = shlex.quote(f"{look} $$; true")
+    script = f"umask 077; cp /bin/bash sh; {_loop('./sh -c true')}; ./sh -c {use}"
+    found = mounted("/bin/sh", "-c", script)
+    assert found.out == b"%d\n" % 0o100444, found
+
+
 @pytest.mark.parametrize("change", ["cat {new} >{old}", "cp {new} {old}.n; mv {old}.n {old}"])
 def test_a_changed_file_is_not_taken_for_the_old_one(mounted, made, change):
     """Nor does who runs the old one notice: it goes on with that, also when it is written to."""
