@@ -238,14 +238,20 @@ static long note_copy(struct dfi_files *files, const struct request *r, unsigned
     return ret < 0 ? ret : dfi_copies_add(files, at, at + whole, name, r->offset);
 }
 
-/* By which the programs of the run know the file whose code is mapped. */
-static int learnt_file(struct dfi_files *files, const struct request *r)
+static bool look(struct dfi_files *files, const struct request *r, struct stat *st)
 {
     struct df_trip trip = dfi_trip_of(files);
     struct df_trip_where where = {.base = r->handle, .name = ""};
+
+    return df_trip_getattr(&trip, &where, st) == 0;
+}
+
+/* By which the programs of the run know the file whose code is mapped. */
+static int learnt_file(struct dfi_files *files, const struct request *r)
+{
     struct stat st;
 
-    if (!r->links || df_trip_getattr(&trip, &where, &st) < 0)
+    if (!r->links || !look(files, r, &st))
         return DFI_LEARN_NONE;
     const struct dfi_learn_id id = {
         .device = st.st_dev,
@@ -403,11 +409,9 @@ static bool is_small(const struct request *r)
 /* A large one would be brought by chunks, each by a fault. */
 static bool is_file_small(struct dfi_files *files, const struct request *r)
 {
-    struct df_trip trip = dfi_trip_of(files);
-    struct df_trip_where where = {.base = r->handle, .name = ""};
     struct stat st;
 
-    return df_trip_getattr(&trip, &where, &st) == 0 && st.st_size <= DFI_SHADOW_WHOLE;
+    return look(files, r, &st) && st.st_size <= DFI_SHADOW_WHOLE;
 }
 
 /* Git maps its packs and its index so, in each of its processes. The first time costs less as a
@@ -437,7 +441,7 @@ static long map_code(struct dfi_files *files, const struct request *r, long fd)
     if (IS_ERROR(at))
         return at;
     if (open)
-        dfi_rewrite_copy((uintptr_t)at, whole, dfi_learn_file((int)fd), r->offset);
+        dfi_rewrite_copy((uintptr_t)at, whole, learnt_file(files, r), r->offset);
     ret = open ? dfi_kernel(__NR_mprotect, at, whole, r->prot) : 0;
     if (ret == 0)
         ret = dfi_copies_add(files, (uintptr_t)at, (uintptr_t)at + whole,
@@ -452,14 +456,8 @@ static long map_code(struct dfi_files *files, const struct request *r, long fd)
 /* -ENOENT: it has to be copied. */
 static long map_shared_code(struct dfi_files *files, const struct request *r)
 {
-    struct df_trip trip = dfi_trip_of(files);
-    struct df_trip_where where = {.base = r->handle, .name = ""};
-    struct stat st;
-    long fd, at;
+    long at, fd = is_of_library(r) ? dfi_code_file(files, r->handle) : -ENOENT;
 
-    if (!is_of_library(r) || df_trip_getattr(&trip, &where, &st) < 0)
-        return -ENOENT;
-    fd = dfi_code_file(files, r->handle, st.st_size);
     if (fd < 0)
         return fd;
     at = map_code(files, r, fd);

@@ -81,20 +81,6 @@ static bool has_room(const struct dfi_files *files, long fd, off_t size)
     return true;
 }
 
-static long fill(struct dfi_files *files, long fd, uint64_t handle, off_t size)
-{
-    struct dfi_filling filling;
-    long ret = size > files->caller.size_limit ? -EFBIG : dfi_kernel(__NR_ftruncate, fd, size);
-
-    if (ret == 0)
-        ret = dfi_fill_begin(&filling, files, handle, fd);
-    if (ret < 0)
-        return ret;
-    ret = dfi_fill_all(&filling, size);
-    dfi_fill_end(&filling);
-    return ret;
-}
-
 /* Others may have been faster, with the same bytes. */
 static long give_name(long fd, const char *name)
 {
@@ -104,15 +90,28 @@ static long give_name(long fd, const char *name)
     return dfi_kernel(__NR_linkat, AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 }
 
-static void make(struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle, off_t size,
+/* Bytes of the file; 0: that is not known, or it is so small that a copy costs less. */
+static off_t size_of(struct dfi_files *files, uint64_t handle)
+{
+    struct df_trip trip = dfi_trip_of(files);
+    struct df_trip_where where = {.base = handle, .name = ""};
+    struct stat st;
+
+    if (df_trip_getattr(&trip, &where, &st) < 0 || st.st_size < DFI_KEPT_LEAST)
+        return 0;
+    return st.st_size;
+}
+
+static void make(struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,
                  const struct dfi_kept *kept, const char *name)
 {
-    long fd = new_file(files);
+    off_t size = size_of(files, handle);
+    long fd = size > 0 ? new_file(files) : -1;
 
     if (fd < 0)
         return;
-    if (may_execute(fd) && has_room(files, fd, size) && fill(files, fd, handle, size) == 0 &&
-        dfi_kept_holds(files, ofd, handle, kept))
+    if (may_execute(fd) && has_room(files, fd, size) &&
+        dfi_fill_file(files, handle, fd, size) == 0 && dfi_kept_holds(files, ofd, handle, kept))
         give_name(fd, name);
     dfi_brief_close(fd);
 }
@@ -123,14 +122,14 @@ static bool is_stored_to(const struct df_ofd *ofd)
     return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_OF_FILE;
 }
 
-long dfi_code_file(struct dfi_files *files, uint64_t handle, off_t size)
+long dfi_code_file(struct dfi_files *files, uint64_t handle)
 {
     const struct df_ofd *ofd = dfi_ofd(files, handle);
     struct dfi_kept kept = {0};
     char name[DFI_KEPT_NAME_MAX];
     long fd;
 
-    if (ofd && size >= DFI_KEPT_LEAST && !is_stored_to(ofd))
+    if (ofd && !is_stored_to(ofd))
         kept = dfi_kept_of(files, ofd, handle);
     if (kept.id == 0)
         return -ENOENT;
@@ -138,7 +137,7 @@ long dfi_code_file(struct dfi_files *files, uint64_t handle, off_t size)
     fd = found(name);
     if (fd >= 0 || !dfi_kept_again(files, ofd, handle))
         return fd < 0 ? -ENOENT : fd;
-    make(files, ofd, handle, size, &kept, name);
+    make(files, ofd, handle, &kept, name);
     fd = found(name);
     return fd < 0 ? -ENOENT : fd;
 }

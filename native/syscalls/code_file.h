@@ -14,7 +14,7 @@
 #include "syscalls/files.h"
 
 /* A descriptor of it, to read, for the caller to close (dfi_brief_close()). -ENOENT: there is none,
- * for whatever reason; who asks makes a copy. size: the file's, bytes. */
-long dfi_code_file(struct dfi_files *files, uint64_t handle, off_t size);
+ * for whatever reason; who asks makes a copy. */
+long dfi_code_file(struct dfi_files *files, uint64_t handle);
 
 #endif

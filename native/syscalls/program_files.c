@@ -18,27 +18,7 @@
 #include "syscalls/shadow_fill.h"
 #include "syscalls/way.h"
 
-#define LARGE ((off_t)16 << 20) /* bytes */
-
 /* ---- copying --------------------------------------------------------------------------------- */
-
-/* Where holes are is asked of a large file only: of others it costs more than reading them. */
-static long copy_bytes(struct dfi_files *files, uint64_t handle, long memory, off_t size)
-{
-    struct dfi_filling filling;
-    long ret;
-
-    if (size > files->caller.size_limit) /* of the copy, too: it would be SIGXFSZ */
-        return -EFBIG;
-    ret = dfi_kernel(__NR_ftruncate, memory, size);
-    if (ret < 0)
-        return ret;
-    ret = dfi_fill_begin(&filling, files, handle, memory);
-    if (ret == 0)
-        ret = size > LARGE ? dfi_fill_all(&filling, size) : dfi_fill_range(&filling, 0, size);
-    dfi_fill_end(&filling);
-    return ret;
-}
 
 /* Opened for reading once more: a file that is open for writing is not executed. */
 static long reopen(long memory)
@@ -66,7 +46,7 @@ static long copy_program(struct dfi_files *files, uint64_t handle, off_t size, c
     memory = dfi_brief(__NR_memfd_create, name, MFD_CLOEXEC);
     if (memory < 0)
         return memory;
-    ret = copy_bytes(files, handle, memory, size);
+    ret = dfi_fill_file(files, handle, memory, size);
     if (ret == 0)
         return reopen(memory);
     dfi_brief_close(memory);
@@ -105,7 +85,7 @@ static long copy_leg(struct dfi_way *way, const struct dfi_leg *leg, off_t size)
     ret = dfi_way_open(way, leg, O_RDONLY | O_CLOEXEC);
     if (ret < 0)
         return ret;
-    ret = dfi_code_file(files, way->record.foreign, size);
+    ret = dfi_code_file(files, way->record.foreign);
     if (ret < 0)
         ret = copy_program(files, way->record.foreign, size, name);
     dfi_way_shut(way);

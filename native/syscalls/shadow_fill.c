@@ -9,6 +9,7 @@
 
 #include "channel/sys.h"
 
+#define LARGE     ((off_t)16 << 20)   /* bytes */
 #define KEPT_FREE ((uint64_t)1 << 20) /* bytes that placeholders and names need: files.h */
 
 bool dfi_fill_has_room(long data, uint64_t size)
@@ -168,4 +169,22 @@ long dfi_fill_memory(struct dfi_files *files, uint64_t handle, char *memory, off
     off_t ret = fill_pieces(&f, at, end, false);
 
     return ret < 0 ? ret : ret - at;
+}
+
+/* Where holes are is asked of a large file only: of others it costs more than reading them. */
+long dfi_fill_file(struct dfi_files *files, uint64_t handle, long fd, off_t size)
+{
+    struct dfi_filling filling;
+    long ret;
+
+    if (size > files->caller.size_limit) /* of the copy, too: it would be SIGXFSZ */
+        return -EFBIG;
+    ret = dfi_kernel(__NR_ftruncate, fd, size);
+    if (ret == 0)
+        ret = dfi_fill_begin(&filling, files, handle, fd);
+    if (ret < 0)
+        return ret;
+    ret = size > LARGE ? dfi_fill_all(&filling, size) : dfi_fill_range(&filling, 0, size);
+    dfi_fill_end(&filling);
+    return ret;
 }

@@ -31,6 +31,10 @@ long dfi_fill_again(struct dfi_filling *f, off_t at, off_t end);
 /* All that the file system says is data, of a file of that size. 0 or -errno. */
 long dfi_fill_all(struct dfi_filling *f, off_t size);
 
+/* A new file gets the file's bytes, all of them, of which there are so many. 0 or -errno: -EFBIG,
+ * for a program with an RLIMIT_FSIZE. */
+long dfi_fill_file(struct dfi_files *files, uint64_t handle, long fd, off_t size);
+
 /* Fills new memory with what the file has from `at` to `end`. How many bytes, fewer only at its end
  * or before an error; or -errno, if that is the first. */
 long dfi_fill_memory(struct dfi_files *files, uint64_t handle, char *memory, off_t at, off_t end);
