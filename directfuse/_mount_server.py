@@ -14,22 +14,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from directfuse import _images, _paths
+from directfuse import _images, _native, _paths
 from directfuse._errors import asked, limit_remedy
 from directfuse._served import READY, program_for
 
 __all__ = [
-    "MOUNTS_MAX",
     "MountServer",
     "OpCount",
     "ServerFailed",
+    "check_count",
     "timeout_variable",
     "words_of_all",
 ]
 
 _UCRED = struct.Struct("iII")
 _WORDS = 4096  # bytes of what a server says when it fails
-MOUNTS_MAX = 64  #: file systems of a server: DF_MOUNT_COUNT (native/channel/layout.h)
 _TROUBLE = ("crash", "given", "hung", "died")  # first words of its report's lines: how it has ended
 
 
@@ -140,9 +139,7 @@ class MountServer:
         """listener: where others join it; then it stays until it is terminated. restart: it is
         started again when it dies, and says so on standard error. shadow: the directory of the run
         that it serves. call_timeout: seconds that a call may take, and its end; None: any."""
-        if len(command_lines) > MOUNTS_MAX:
-            many = f"{len(command_lines)} file systems: a run has room for {MOUNTS_MAX}"
-            raise ServerFailed(many)
+        check_count(command_lines, "a run")
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = 0
         self._command_lines = command_lines
@@ -237,6 +234,13 @@ class MountServer:
         self.leave()
         if self._process >= 0 and not self.wait(0):
             signal.pidfd_send_signal(self._process, signal.SIGTERM)
+
+
+def check_count(command_lines: Sequence[Sequence[str]], who: str) -> None:
+    """Raises ServerFailed: they are too many for a server, which the user knows as that."""
+    if len(command_lines) > _native.MOUNTS_MAX:
+        room = f"{who} has room for {_native.MOUNTS_MAX}"
+        raise ServerFailed(f"{len(command_lines)} file systems: {room}")
 
 
 def words_of_all(command_lines: Sequence[Sequence[str]]) -> list[str]:

@@ -30,6 +30,7 @@ from directfuse._fast import attempt  # behind what says which parts are missing
 
 __all__ = [
     "FD_BASE",
+    "MOUNTS_MAX",
     "NOT_OURS",
     "SERVER",
     "MountEntry",
@@ -70,7 +71,10 @@ SERVER: int = lib.DF_MOUNT_SERVER
 
 _SECONDS = 16  # bits: DF_MOUNT_SECONDS() stands behind the other flags
 _WORDS = 4096  # bytes kept of what a plugin says while it mounts
-_MOUNTS, _PATH_MAX = 64, 4096  # of a server (native/channel/layout.h); bytes of a path, with NUL
+_PATH_MAX = 4096  # bytes, with NUL
+
+MOUNTS_MAX = 64
+"""File systems of a server: DF_MOUNT_COUNT (native/channel/layout.h)."""
 
 
 class MountEntry(NamedTuple):
@@ -154,7 +158,7 @@ def build() -> bytes:
 def points_of_server(name: str) -> tuple[list[str], int, str]:
     """Mountpoints of the mount server of that name, which is waited for until it has mounted; or
     none, the errno, and why. A signal interrupts the wait as mount()'s."""
-    room = _MOUNTS * _PATH_MAX
+    room = MOUNTS_MAX * _PATH_MAX
     points, message = ffi.new("char[]", room), ffi.new("char[]", _WORDS)
     code = -errno.EINTR
     while code == -errno.EINTR:

@@ -21,7 +21,7 @@ from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, config_option, restart_option, timeout_option
 from directfuse._command import library_of
 from directfuse._errors import DirectfuseError, limit_remedy
-from directfuse._mount_server import MOUNTS_MAX, ServerFailed, timeout_variable, words_of_all
+from directfuse._mount_server import ServerFailed, check_count, timeout_variable, words_of_all
 from directfuse._named import alone, remove_left, shadow_beside, socket_path, wait_for_server
 from directfuse._python import meaning
 from directfuse._run import not_ended, not_mounted, patiently
@@ -119,8 +119,10 @@ def _check(commands: Sequence[Sequence[str]]) -> None:
             raise Failure(
                 f"{name}: is the name of a mount server; serve takes a file system's line"
             )
-    if len(commands) > MOUNTS_MAX:
-        raise Failure(f"{len(commands)} file systems: a mount server has room for {MOUNTS_MAX}")
+    try:
+        check_count(commands, "a mount server")
+    except ServerFailed as error:
+        raise Failure(str(error)) from error
 
 
 def _socket(name: str) -> Path:
