@@ -57,7 +57,9 @@ def test_a_handler_finds_the_programs_own_instructions(plain, inside, compiled, 
     )
     found = inside(compiled("places"), flags=flags)
     assert found.seen() == wanted.seen()
-    assert flags or found.events["trapped"] < 1000  # the cancellable one is rewritten, too
+    # Both are rewritten. A signal that comes before a call goes back to the program's instruction.
+    calls, _ = found.calls["getpid"]
+    assert flags or found.events["trapped"] < calls / 50
 
 
 def test_a_thread_is_cancelled_at_any_moment(plain, inside, compiled):
