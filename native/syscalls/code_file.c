@@ -90,14 +90,15 @@ static long give_name(long fd, const char *name)
     return dfi_kernel(__NR_linkat, AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 }
 
-/* Bytes of the file; 0: that is not known, or it is so small that a copy costs less. */
+/* Bytes of the file, however few: a copy of its own would cost each program trips to read them. 0:
+ * that is not known. */
 static off_t size_of(struct dfi_files *files, uint64_t handle)
 {
     struct df_trip trip = dfi_trip_of(files);
     struct df_trip_where where = {.base = handle, .name = ""};
     struct stat st;
 
-    if (df_trip_getattr(&trip, &where, &st) < 0 || st.st_size < DFI_KEPT_LEAST)
+    if (df_trip_getattr(&trip, &where, &st) < 0)
         return 0;
     return st.st_size;
 }

@@ -7,10 +7,12 @@ import sys
 import pytest
 from building import build
 
-#: As large as code has to be to be shared.
+#: More than there is room for where little is.
 _BALLAST = "const char ballast[200000] = {{1, [199999] = 1}};\n"  # of str.format()
 
 _LIBRARY = _BALLAST + "int answer(int given) {{ return given + {add} + ballast[given] - 1; }}\n"
+
+_SMALL = "int answer(int given) { return given + 10; }\n"
 
 _PROGRAM = (
     "#include <stdio.h>\n"
@@ -40,13 +42,16 @@ _PYTHON = shlex.join([sys.executable, "-S", "-c", _USE, "./l.so", _LOOK])
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Libraries a.so and b.so, which answer 10 and 20, and programs a and b, of one size each."""
+    """Libraries a.so and b.so, which answer 10 and 20, and programs a and b, of one size each; and
+    small.so, which answers as a.so does."""
     directory = tmp_path_factory.mktemp("code")
     for name, add in ("a", 10), ("b", 20):
         (directory / f"{name}.c").write_text(_LIBRARY.format(add=add))
         build(directory / f"{name}.c", directory / f"{name}.so", "-shared", "-fPIC", "-O1")
         (directory / f"{name}.c").write_text(_PROGRAM.format(say=name))
         build(directory / f"{name}.c", directory / name, "-O1")
+    (directory / "small.c").write_text(_SMALL)
+    build(directory / "small.c", directory / "small.so", "-shared", "-fPIC", "-O1")
     return directory
 
 
@@ -61,8 +66,9 @@ def _shared(found):
     return [line == "True" for line in lines[::3]], lines[1::3], lines[2::3]
 
 
-def test_processes_share_the_code_of_a_library(mounted, made):
-    script = f"cp {made}/a.so l.so; {_loop(f'{_PYTHON} </dev/null')}"
+@pytest.mark.parametrize("name", ["a.so", "small.so"])
+def test_processes_share_the_code_of_a_library(mounted, made, name):
+    script = f"cp {made}/{name} l.so; {_loop(f'{_PYTHON} </dev/null')}"
     shared, own, said = _shared(mounted("/bin/sh", "-c", script))
     assert shared[0] is False and shared[-1] is True
     assert set(own) == {"True False"} and set(said) == {"10"}
