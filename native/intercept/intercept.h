@@ -415,6 +415,9 @@ bool dfi_files_rooted(const struct dfi_process *process);
 /* Whether that is the directory of its placeholders: of its run, and all that join its server. */
 bool dfi_files_belong(const struct dfi_process *process, const char *shadow);
 
+/* Whether the kernel's file of that name is in that directory: it stands in for one of a mount. */
+bool dfi_files_stands_in(const struct dfi_process *process, const char *name);
+
 /* Before the process ends by exit_group, or its last thread by exit. */
 void dfi_files_end(struct dfi_process *process);
 

@@ -129,11 +129,17 @@ bool dfi_shown_is_loaded(int pid)
     return is_file(&st, dfi_run->loader) || is_file(&st, fixed);
 }
 
+/* A program of a mount is a copy to the kernel: in memory, or one that others share. */
+static bool is_copy(const char *name)
+{
+    return dfi_text_begins(name, "/memfd:") || dfi_files_stands_in(dfi_self()->process, name);
+}
+
 static bool read_link(const char *link, char name[PATH_MAX])
 {
     long size = dfi_kernel(__NR_readlink, link, name, PATH_MAX - 1);
     name[size < 0 ? 0 : size] = '\0';
-    return name[0] == '/' && !dfi_text_begins(name, "/memfd:"); /* a program of a mount */
+    return name[0] == '/' && !is_copy(name);
 }
 
 /* What the kernel has mapped first of it. */

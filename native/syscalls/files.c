@@ -98,6 +98,14 @@ bool dfi_files_belong(const struct dfi_process *process, const char *shadow)
            strcmp(process->files->shadow, shadow) == 0;
 }
 
+bool dfi_files_stands_in(const struct dfi_process *process, const char *name)
+{
+    const struct dfi_files *files = process->files;
+
+    return files && files->shadow_len > 0 && strncmp(name, files->shadow, files->shadow_len) == 0 &&
+           name[files->shadow_len] == '/';
+}
+
 void dfi_files_count_trips(struct df_link *link)
 {
     dfi_count_more(DFI_EVENT_TRIPS, atomic_exchange(&link->trips, 0));

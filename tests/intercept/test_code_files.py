@@ -82,6 +82,14 @@ def test_processes_share_the_code_of_a_program(mounted):
     assert shared[0] == b"False" and shared[-1] == b"True", found
 
 
+def test_a_program_whose_code_is_shared_keeps_its_name(mounted):
+    """Which dynamic linkers replace $ORIGIN by: /proc/self/exe."""
+    use = shlex.quote("[ /proc/self/exe -ef sh ] && echo same; readlink /proc/$$/exe; true")
+    found = mounted("/bin/sh", "-c", f"cp /bin/bash sh; {_loop(f'./sh -c {use}')}")
+    names = found.out.decode().split()
+    assert names == ["same", names[1]] * 5 and names[1].startswith(f"{mounted.point}/"), found
+
+
 def test_programs_of_other_users_share_the_code(mounted):
     """Whatever the umask of who has made the copy."""
     path = "next(line.split()[-1] for line in open(f'/proc/{sys.argv[1]}/maps') if '/x/' in line)"
