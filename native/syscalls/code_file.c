@@ -81,6 +81,15 @@ static bool has_room(const struct dfi_files *files, long fd, off_t size)
     return true;
 }
 
+/* They have memory from now on: where none is left later, who touches one would be ended. Of a file
+ * that is as long already: no RLIMIT_FSIZE ends who asks. */
+static bool fill_holes(long fd, off_t size)
+{
+    long ret = dfi_kernel(__NR_fallocate, fd, 0, 0, size);
+
+    return ret == 0 || ret == -EOPNOTSUPP; /* of no tmpfs: its holes are read without */
+}
+
 /* Others may have been faster, with the same bytes. */
 static long give_name(long fd, const char *name)
 {
@@ -112,7 +121,8 @@ static void make(struct dfi_files *files, const struct df_ofd *ofd, uint64_t han
     if (fd < 0)
         return;
     if (may_execute(fd) && has_room(files, fd, size) &&
-        dfi_fill_file(files, handle, fd, size) == 0 && dfi_kept_holds(files, ofd, handle, kept))
+        dfi_fill_file(files, handle, fd, size) == 0 && fill_holes(fd, size) &&
+        dfi_kept_holds(files, ofd, handle, kept))
         give_name(fd, name);
     dfi_brief_close(fd);
 }

@@ -132,3 +132,21 @@ def test_where_code_cannot_be_shared_it_is_copied(within, made, options):
     shared, own, said = _shared(mounted("/bin/sh", "-c", script))
     assert not any(shared)
     assert set(own) == {"True False"} and set(said) == {"10"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace needs root")
+def test_shared_code_is_there_when_no_memory_is_left(within, tmp_path):
+    """Zeros, too, which are a hole of other files of the run."""
+    (tmp_path / "z.c").write_text(
+        "const char zeros[1 << 20] = {1}; int answer(int given) { return 10 + zeros[given]; }"
+    )
+    build(tmp_path / "z.c", tmp_path / "z.so", "-shared", "-fPIC", "-O1")
+    use = "import ctypes, subprocess; answer = ctypes.CDLL('./l.so').answer\n"
+    use += "look = 'grep -q /x/ /proc/$PPID/maps && echo shared'\n"
+    use += "subprocess.run(look + '; cat /dev/zero >/dev/shm/full 2>&-', shell=True)\n"
+    use += "print(answer(700000))"
+    load = shlex.join([sys.executable, "-S", "-c", "import ctypes; ctypes.CDLL('./l.so')"])
+    last = shlex.join([sys.executable, "-S", "-c", use])
+    script = f"cp {tmp_path}/z.so l.so; {_loop(load)}; {last}"
+    found = within("size=64m")("/bin/sh", "-c", script)
+    assert found.out == b"shared\n10\n", found
