@@ -456,7 +456,7 @@ static long map_code(struct dfi_files *files, const struct request *r, long fd)
 /* -ENOENT: it has to be copied. */
 static long map_shared_code(struct dfi_files *files, const struct request *r)
 {
-    long at, fd = is_of_library(r) ? dfi_code_file(files, r->handle) : -ENOENT;
+    long at, fd = is_of_library(r) ? dfi_code_file(files, r->handle, r->length) : -ENOENT;
 
     if (fd < 0)
         return fd;

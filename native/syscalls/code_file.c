@@ -15,7 +15,8 @@
 #include "syscalls/shadow_fill.h"
 #include "syscalls/shadow_kept.h"
 
-#define PART 8 /* of what there is room for */
+#define PART        8 /* of what there is room for */
+#define WANTED_PART 4 /* of a file, at least, is wanted by who makes a copy of it all */
 
 /* Where code may be executed at all. */
 static bool may_execute(long fd)
@@ -113,10 +114,10 @@ static off_t size_of(struct dfi_files *files, uint64_t handle)
 }
 
 static void make(struct dfi_files *files, const struct df_ofd *ofd, uint64_t handle,
-                 const struct dfi_kept *kept, const char *name)
+                 const struct dfi_kept *kept, const char *name, size_t wanted)
 {
     off_t size = size_of(files, handle);
-    long fd = size > 0 ? new_file(files) : -1;
+    long fd = size > 0 && (size_t)size / WANTED_PART <= wanted ? new_file(files) : -1;
 
     if (fd < 0)
         return;
@@ -133,7 +134,7 @@ static bool is_stored_to(const struct df_ofd *ofd)
     return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_OF_FILE;
 }
 
-long dfi_code_file(struct dfi_files *files, uint64_t handle)
+long dfi_code_file(struct dfi_files *files, uint64_t handle, size_t wanted)
 {
     const struct df_ofd *ofd = dfi_ofd(files, handle);
     struct dfi_kept kept = {0};
@@ -148,7 +149,7 @@ long dfi_code_file(struct dfi_files *files, uint64_t handle)
     fd = found(name);
     if (fd >= 0 || !dfi_kept_again(files, ofd, handle))
         return fd < 0 ? -ENOENT : fd;
-    make(files, ofd, handle, &kept, name);
+    make(files, ofd, handle, &kept, name, wanted);
     fd = found(name);
     return fd < 0 ? -ENOENT : fd;
 }

@@ -14,7 +14,8 @@
 #include "syscalls/files.h"
 
 /* A descriptor of it, to read, for the caller to close (dfi_brief_close()). -ENOENT: there is none,
- * for whatever reason; who asks makes a copy. */
-long dfi_code_file(struct dfi_files *files, uint64_t handle);
+ * for whatever reason; who asks makes a copy, of `wanted` bytes. Where these are few of the file,
+ * as of a library with debug information, none is made. */
+long dfi_code_file(struct dfi_files *files, uint64_t handle, size_t wanted);
 
 #endif

@@ -85,7 +85,7 @@ static long copy_leg(struct dfi_way *way, const struct dfi_leg *leg, off_t size)
     ret = dfi_way_open(way, leg, O_RDONLY | O_CLOEXEC);
     if (ret < 0)
         return ret;
-    ret = dfi_code_file(files, way->record.foreign);
+    ret = dfi_code_file(files, way->record.foreign, (size_t)size);
     if (ret < 0)
         ret = copy_program(files, way->record.foreign, size, name);
     dfi_way_shut(way);

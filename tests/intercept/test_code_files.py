@@ -118,6 +118,13 @@ def test_a_changed_file_is_not_taken_for_the_old_one(mounted, made, change):
     assert set(lines[6:19:3]) == {"20"} and lines[19:] == ["b 1"] * 5
 
 
+def test_what_no_program_maps_is_not_copied(mounted, made):
+    """As the debug information of a large library: only what is mapped is copied then."""
+    script = f"cp {made}/a.so l.so; truncate -s +4M l.so; {_loop(f'{_PYTHON} </dev/null')}"
+    shared, _, said = _shared(mounted("/bin/sh", "-c", script))
+    assert not any(shared) and set(said) == {"10"}
+
+
 def test_code_that_is_open_for_writing_is_not_shared(mounted, made):
     script = f"cp {made}/a.so l.so; exec 3>>l.so; {_loop(f'{_PYTHON} </dev/null')}"
     shared, _, said = _shared(mounted("/bin/sh", "-c", script))
