@@ -465,14 +465,17 @@ static long map_shared_code(struct dfi_files *files, const struct request *r)
     return at;
 }
 
-/* Where there is no room for a data file there may be memory for a copy. */
+/* Where there is no room for a data file there may be memory for a copy; and memory that was
+ * written to may perhaps not be executed (PR_SET_MDWE, SELinux), but a file. */
 static long map_small(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)
 {
     long at = map_shared_code(files, r);
 
     if (IS_ERROR(at) && is_worth_keeping(files, r, ofd))
         at = map_file(files, r, ofd);
-    return IS_ERROR(at) ? map_private(files, r) : at;
+    if (IS_ERROR(at))
+        at = map_private(files, r);
+    return at == -EACCES && r->prot & PROT_EXEC ? map_file(files, r, ofd) : at;
 }
 
 static long map_it(struct dfi_files *files, const struct request *r, const struct df_ofd *ofd)

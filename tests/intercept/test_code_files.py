@@ -118,6 +118,17 @@ def test_a_changed_file_is_not_taken_for_the_old_one(mounted, made, change):
     assert set(lines[6:19:3]) == {"20"} and lines[19:] == ["b 1"] * 5
 
 
+def test_code_is_executed_where_memory_may_not_become_executable(mounted, made):
+    """PR_SET_MDWE: a file may be mapped to be executed, a copy in memory may not."""
+    use = "import ctypes, sys\nif ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): sys.exit(77)\n"
+    use += "print(ctypes.CDLL('./l.so').answer(0))"
+    load = shlex.join([sys.executable, "-S", "-c", use])
+    found = mounted("/bin/sh", "-c", f"cp {made}/a.so l.so; {_loop(load)}")
+    if found.status == 77:
+        pytest.skip("this kernel has no PR_SET_MDWE")
+    assert found.out.split() == [b"10"] * 5, found
+
+
 def test_what_no_program_maps_is_not_copied(mounted, made):
     """As the debug information of a large library: only what is mapped is copied then."""
     script = f"cp {made}/a.so l.so; truncate -s +4M l.so; {_loop(f'{_PYTHON} </dev/null')}"
