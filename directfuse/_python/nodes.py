@@ -92,6 +92,7 @@ class Host:
         self._loop: loops.Loop | None = None
         self._own_loop = False
         self._loop_lock = threading.Lock()
+        self._end_lock = threading.Lock()
         self._lost: str | None = None  # why operations that need the loop cannot be served
 
     # ---- life ----
@@ -135,13 +136,14 @@ class Host:
                 self._record(name, self._why(name, self._method(name)))
 
     def close(self) -> None:
-        """Ends the session, and the loop if it is ours."""
-        hosts.discard(self)
-        self.session.close()
-        with self._loop_lock:
-            loop, self._loop = self._loop, None
-        if loop and self._own_loop:
-            loop.stop()
+        """Ends the session, and the loop if it is ours; once, and it has ended for whoever asks."""
+        with self._end_lock:
+            hosts.discard(self)
+            self.session.close()
+            with self._loop_lock:
+                loop, self._loop = self._loop, None
+            if loop and self._own_loop:
+                loop.stop()
 
     # ---- inline, or in the loop ----
 

@@ -25,7 +25,7 @@ from directfuse import _paths
 from directfuse._python import foreign, loops, nodes, paths
 from directfuse._python.suspend import LOOPS
 
-__all__ = ["install", "running"]
+__all__ = ["close_left", "install", "running"]
 
 #: Per thread: the program it runs. `hosts`: file systems that init() has made, newest last.
 running = threading.local()
@@ -131,10 +131,10 @@ def _life(theirs: dict[str, Any], default_options: Any) -> tuple[Callable[..., A
         made = nodes.Host(ops)
         with program.threads.entered():
             made.open(os.path.abspath(mountpoint), options)
-        made.thread = threading.get_ident()  # type: ignore[attr-defined]
-        with _lock:
-            _initialised.append(made)
-        program.host = made
+            made.thread = threading.get_ident()  # type: ignore[attr-defined]
+            with _lock:
+                _initialised.append(made)
+            program.host = made
 
     async def main(min_tasks: int = 1, max_tasks: int = 99) -> None:
         ours = _lived_for()
@@ -147,15 +147,26 @@ def _life(theirs: dict[str, Any], default_options: Any) -> tuple[Callable[..., A
                 await _main(ours)
 
     def close(unmount: bool = True) -> None:
-        ours = _lived_for()
-        if ours is None:
+        if (ours := _lived_for()) is not None:
+            _close(ours)
+        elif _starter() is None:
             theirs["close"](unmount)
-            return
-        with _lock:
-            _initialised.remove(ours)
-        ours.close()
 
     return init, main, close
+
+
+def _close(host: nodes.Host) -> None:
+    with _lock:
+        if host in _initialised:
+            _initialised.remove(host)
+    host.close()
+
+
+def close_left(program: Any) -> None:
+    """At the end of main, whose session does not outlive it: a thread of the program comes too late
+    to close it, or nobody would."""
+    if isinstance(program.host, nodes.Host):
+        _close(program.host)
 
 
 _NOTIFICATIONS = "terminate", "invalidate_inode", "invalidate_entry", "notify_store"

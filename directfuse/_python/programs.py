@@ -61,6 +61,7 @@ class Program:
             self.said.append("".join(traceback.format_exception_only(error)))
             return 1
         finally:
+            patches.close_left(self)
             patches.running.program = None
         return 0
 

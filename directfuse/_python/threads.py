@@ -37,6 +37,7 @@ class Threads:
         self._number = 0  # the program's, while main runs
         self._started: list[threading.Thread] = []
         self._serving: list[threading.Thread] = []
+        self._inside = 0  # threads that are the program's: main's end waits for them
         self._has_served = False
         self._changed = threading.Condition()
 
@@ -53,10 +54,14 @@ class Threads:
             if not self._number:
                 raise RuntimeError("the program has ended")
             former = _pyhost.program_enter(self._number)
+            self._inside += 1
         try:
             yield
         finally:
             _pyhost.program_enter(former)
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
@@ -92,7 +97,7 @@ class Threads:
             number, self._number = self._number, 0
             if self._serving:
                 _pyhost.program_exit(number)
-            self._changed.wait_for(lambda: not self._serving)
+            self._changed.wait_for(lambda: not self._inside)
 
     def _is_lived_for(self) -> bool:
         if self._serving:

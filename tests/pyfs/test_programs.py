@@ -1,5 +1,6 @@
 """Unmodified Python programs, and the ways in which a command line names a Python file system."""
 
+import contextlib
 import errno
 import importlib
 import os
@@ -7,6 +8,7 @@ import shutil
 import sys
 import tarfile
 import textwrap
+import threading
 import zipfile
 
 import pytest
@@ -272,6 +274,24 @@ def test_a_pyfuse3_program_whose_main_returns_before_its_thread(script):
     words = {"first": "begin()", "last": "pyfuse3.close()", "before": "", "then": "", "how": ""}
     with directfuse.mount([script(PYFUSE3_ON_A_THREAD.format(**words)), "/program-left"]):
         assert directfuse.open("/program-left/a").read() == "content of a"
+
+
+def test_a_thread_that_closes_after_the_program_has_ended_ends_no_other_mount(script, monkeypatch):
+    """The next program may lie where this one lay."""
+    pytest.importorskip("fuse")
+    late, closed = threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "late", late, raising=False)
+    monkeypatch.setattr(threading, "closed", closed, raising=False)
+    last = "threading.late.wait(); pyfuse3.close(); threading.closed.set()"
+    words = {"first": "begin()", "last": last, "before": "", "then": "", "how": ""}
+    directfuse.mount([script(PYFUSE3_ON_A_THREAD.format(**words)), "/program-late"]).unmount()
+    with contextlib.ExitStack() as mounts:
+        for name in "abc":
+            mounts.enter_context(directfuse.mount([script(FUSEPY), f"/program-{name}"]))
+        late.set()
+        assert closed.wait(10)
+        for name in "abc":
+            assert directfuse.open(f"/program-{name}/a").read() == "content of a"
 
 
 def test_a_mount_on_a_daemon_thread_ends_with_the_program(script):
