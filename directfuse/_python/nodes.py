@@ -4,6 +4,7 @@ A Host owns one session (native/pyhost/node_*.c). It says which operations are d
 which by the event loop, starts that loop when one is needed, and writes down what operations raise.
 """
 
+import contextlib
 import errno
 import inspect
 import logging
@@ -91,9 +92,13 @@ class Host:
         self.session = _pyhost.NodeSession(served, self, pyfuse3, self._writes_back, acls)
         self._loop: loops.Loop | None = None
         self._own_loop = False
+        self._make_locks()
+        self._lost: str | None = None  # why operations that need the loop cannot be served
+
+    def _make_locks(self) -> None:
         self._loop_lock = threading.Lock()
         self._end_lock = threading.Lock()
-        self._lost: str | None = None  # why operations that need the loop cannot be served
+        self._serve_lock = threading.Lock()  # held by who serves
 
     # ---- life ----
 
@@ -108,7 +113,8 @@ class Host:
 
     def serve(self) -> None:
         """Serves until the unmount."""
-        result = self.session.loop()
+        with self._serve_lock:
+            result = self.session.loop()
         if result:
             raise OSError(-result, os.strerror(-result)) if result < 0 else RuntimeError(result)
 
@@ -139,11 +145,18 @@ class Host:
         """Ends the session, and the loop if it is ours; once, and it has ended for whoever asks."""
         with self._end_lock:
             hosts.discard(self)
-            self.session.close()
+            self._close_session()
             with self._loop_lock:
                 loop, self._loop = self._loop, None
             if loop and self._own_loop:
                 loop.stop()
+
+    def _close_session(self) -> None:
+        """The thread that serves is another one where main() was cancelled, and may be late."""
+        with contextlib.suppress(RuntimeError):  # it is not open
+            self.session.exit()
+        with self._serve_lock:
+            self.session.close()
 
     # ---- inline, or in the loop ----
 
@@ -225,7 +238,7 @@ class Host:
     def after_fork(self) -> None:
         """In the child: threads other than this one, loops among them, do not exist."""
         was_taken = self.session.turn.renew()
-        self._loop_lock = threading.Lock()
+        self._make_locks()
         if self._loop is not None:
             flying = self._loop.flying
             _left_behind.append(self._loop)

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import importlib
 import os
+import queue
 import shutil
 import sys
 import tarfile
@@ -236,6 +237,39 @@ def test_a_fusepy_program(script):
     pytest.importorskip("fuse")
     with directfuse.mount([script(FUSEPY), "/program-fusepy"]):
         assert directfuse.open("/program-fusepy/a").read() == "content of a"
+
+
+CANCELLED = """
+    import threading, trio, pyfuse3
+    from pyfs.notes import Notes
+
+    async def serve():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(pyfuse3.main)
+            await trio.to_thread.run_sync(threading.cancel.wait)
+            nursery.cancel_scope.cancel()
+
+    pyfuse3.init(Notes(), sys.argv[1])
+    trio.run(serve)
+    threading.cancelled.set()
+    pyfuse3.close()
+    threading.order.put("session closed")
+"""
+
+
+def test_a_session_whose_main_was_cancelled_lives_as_long_as_its_files(script, monkeypatch):
+    cancelled, order = threading.Event(), queue.Queue()
+    monkeypatch.setattr(threading, "cancel", threading.Event(), raising=False)
+    monkeypatch.setattr(threading, "cancelled", cancelled, raising=False)
+    monkeypatch.setattr(threading, "order", order, raising=False)
+    with directfuse.mount([script(CANCELLED), "/program-cancelled"]):
+        file = directfuse.open("/program-cancelled/a", "rb", buffering=0)
+        threading.cancel.set()
+        assert cancelled.wait(10)
+        assert file.read() == b"content of a"
+        order.put("file closed")
+        file.close()
+    assert [order.get(timeout=10), order.get(timeout=10)] == ["file closed", "session closed"]
 
 
 # ---- threads of a program ------------------------------------------------------------------------
