@@ -23,7 +23,7 @@ from directfuse import _pyhost
 from directfuse._python import loops, suspend
 from directfuse._python.writeback import DEPENDS, WriteBack
 
-__all__ = ["Host", "asyncio_enabled", "current", "hosts", "is_node_file_system"]
+__all__ = ["Host", "asyncio_enabled", "hosts", "is_node_file_system", "only", "running"]
 
 log = logging.getLogger("directfuse")
 
@@ -301,11 +301,15 @@ def check_threads(ops: object) -> None:
                 ) from error
 
 
-def current() -> Host | None:
-    """The file system that "the session" of pyfuse3 means: that whose code runs on this thread, or
-    the only one. None when there is none."""
+def running() -> Host | None:
+    """The file system whose code runs on this thread; None: there is none, or there are several."""
+    mine = [host for host in list(hosts) if host.session.turn.is_mine()]
+    return mine[0] if len(mine) == 1 else None
+
+
+def only() -> Host | None:
+    """The one file system that there is; None: there is none."""
     found = list(hosts)
-    mine = [host for host in found if host.session.turn.is_mine()]
-    if len(mine or found) <= 1:
-        return next(iter(mine or found), None)
+    if len(found) <= 1:
+        return next(iter(found), None)
     raise RuntimeError(f"{len(found)} pyfuse3 file systems are mounted: which one is meant?")

@@ -105,8 +105,9 @@ def _lived_for() -> nodes.Host | None:
 
 
 def _meant() -> nodes.Host | None:
-    """That of _host(), or of the operation that runs on this thread."""
-    return _host() or nodes.current()
+    """That of the operation that runs on this thread, or of _lived_for(). Of code that no program
+    has started, as a thread of an object's, the only one."""
+    return nodes.running() or _lived_for() or (nodes.only() if _starter() is None else None)
 
 
 def _patch_pyfuse3(pyfuse3: Any) -> None:
@@ -176,11 +177,10 @@ def _notifications(theirs: dict[str, Any]) -> tuple[Callable[..., Any], ...]:
     """_NOTIFICATIONS, which operations make, too."""
 
     def terminate() -> None:
-        ours = _meant()
-        if ours is None:
-            theirs["terminate"]()
-        else:
+        if (ours := _meant()) is not None:
             ours.session.exit()
+        elif _starter() is None:  # else it has ended already
+            theirs["terminate"]()
 
     def invalidate_inode(inode: int, attr_only: bool = False) -> None:
         ours = _meant()

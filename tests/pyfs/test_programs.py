@@ -310,6 +310,48 @@ def test_a_pyfuse3_program_whose_main_returns_before_its_thread(script):
         assert directfuse.open("/program-left/a").read() == "content of a"
 
 
+NOTIFIES = """
+    import contextlib, threading, trio, pyfuse3
+    from pyfs.notes import Notes
+
+    def notify():
+        threading.late.wait()
+        with contextlib.suppress(OSError):
+            pyfuse3.invalidate_inode(pyfuse3.ROOT_INODE)
+        pyfuse3.terminate()
+        threading.notified.set()
+
+    pyfuse3.init(Notes(), sys.argv[1])
+    threading.Thread(target=notify, daemon=True).start()
+    trio.run(pyfuse3.main)
+    pyfuse3.close()
+"""
+
+
+@pytest.fixture
+def notify(monkeypatch):
+    """Has the thread of NOTIFIES go on, to its end."""
+    late, notified = threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "late", late, raising=False)
+    monkeypatch.setattr(threading, "notified", notified, raising=False)
+    return lambda: late.set() or notified.wait(10)
+
+
+def test_a_thread_of_a_program_means_its_file_system_beside_others(script, notify):
+    with directfuse.mount([script(PYFUSE3), "/program-other"]) as other:
+        mount = directfuse.mount([script(NOTIFIES), "/program-notifies"])
+        assert notify()
+        mount.unmount()
+        assert other.mounted
+
+
+def test_a_thread_that_terminates_a_program_that_has_ended_ends_nothing_else(script, notify):
+    directfuse.mount([script(NOTIFIES), "/program-terminated"]).unmount()
+    with directfuse.mount([script(PYFUSE3), "/program-other"]) as other:
+        assert notify()
+        assert other.mounted
+
+
 def test_a_thread_that_closes_after_the_program_has_ended_ends_no_other_mount(script, monkeypatch):
     """The next program may lie where this one lay."""
     pytest.importorskip("fuse")
