@@ -226,8 +226,8 @@ static long send_by(struct msghdr *message, unsigned long fd, unsigned long flag
         return DFI_PASS;
     found = dfi_socket_find(fd, true, (unsigned long)message->msg_name, message->msg_namelen, &real,
                             &len);
-    if (found < 0)
-        return found == DF_NOT_OURS ? DFI_PASS : found;
+    if (found == DF_NOT_OURS)
+        return DFI_PASS;
     message->msg_name = &real;
     message->msg_namelen = len;
     return dfi_socket_reached(found,

@@ -341,6 +341,8 @@ long dfi_do_bind(struct dfi_frame *frame)
     return ret == DF_NOT_OURS ? DFI_PASS : ret;
 }
 
+#define NOTHING "/proc/self/none" /* no socket has this name */
+
 static long look(struct search *s)
 {
     return df_call_fstatat(s->dirfd, s->path, &s->st, AT_EMPTY_PATH);
@@ -372,16 +374,18 @@ long dfi_socket_find(unsigned long fd, bool sends, unsigned long address, unsign
         (sends && !has_option(fd, SO_TYPE, SOCK_DGRAM)))
         return DF_NOT_OURS;
     ret = find_socket(&s);
-    if (ret == 0 || ret == DFI_SOCKET_OUTSIDE) {
-        *real = s.real;
-        *len = s.len;
-    }
+    if (ret < 0 && ret != DF_NOT_OURS)
+        put_name(NOTHING, &s.real, &s.len);
+    *real = s.real;
+    *len = s.len;
     return ret;
 }
 
 long dfi_socket_reached(long found, long ret)
 {
-    return found == 0 && ret == -ENOENT ? -ECONNREFUSED : ret;
+    if (ret != -ENOENT || found == DFI_SOCKET_OUTSIDE)
+        return ret;
+    return found < 0 ? found : -ECONNREFUSED;
 }
 
 /* connect(2) and its like, with the address in args[at]. */
@@ -394,8 +398,6 @@ static long to_address(struct dfi_frame *frame, bool sends, int at)
 
     if (found == DF_NOT_OURS)
         return dfi_other_fd(a[0]);
-    if (found < 0)
-        return found;
     return dfi_socket_reached(found, call_kernel(frame, at, &real, len));
 }
 

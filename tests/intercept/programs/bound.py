@@ -113,6 +113,16 @@ def sends(_):
                 show("sendmsg", sender.sendmsg, [b"sent"], [], 0, name)
         other.settimeout(0)
         show("received", other.recv, 99)
+    with open("file", "w"):
+        shut, ready = make(socket.SOCK_DGRAM), make(socket.SOCK_DGRAM)
+    shut.shutdown(socket.SHUT_WR)
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, b"\xff\0\0\0")]
+    for name in "missing", "file", "file/one", "server":
+        show("shut", shut.sendto, b"sent", name)
+        show("too long", ready.sendto, bytes(1 << 20), name)
+        show("out of band", ready.sendto, b"sent", socket.MSG_OOB, name)
+        show("of no descriptor", ready.sendmsg, [b"sent"], rights, 0, name)
+        show("connect", shut.connect, name)
 
 
 def descriptors(_):
