@@ -128,7 +128,8 @@ static long take_vector(const struct dfi_frame *frame, struct iovec iov[IOV_MAX]
     return dfi_copy_from(iov, (const void *)frame->args[1], count * sizeof(iov[0]));
 }
 
-#define AT_POSITION (-1) /* preadv2(2): the file's own */
+#define SIZE_MAX_RW ((size_t)0x7ffff000) /* of one call: read(2), NOTES */
+#define AT_POSITION (-1)                 /* preadv2(2): the file's own */
 
 /* What Linux finds before it looks at the vector: do_preadv(), vfs_readv(). */
 static long judge_vector(const struct dfi_frame *frame, bool positioned, bool write, long ret)
@@ -174,19 +175,32 @@ static long judge_flags(const struct dfi_frame *frame)
     return dfi_rw_flags_judge(flags);
 }
 
+/* The bytes of the vector, or -errno: import_iovec() of the kernel. */
+static long size_of_vector(const struct iovec *iov, unsigned count)
+{
+    size_t size = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        if ((ssize_t)iov[i].iov_len < 0)
+            return -EINVAL;
+        size += iov[i].iov_len < SIZE_MAX_RW - size ? iov[i].iov_len : SIZE_MAX_RW - size;
+    }
+    return (long)size;
+}
+
 /* Flags are looked at when everything else is right and there is something to do. */
 static long refuse_flags(const struct dfi_frame *frame, bool positioned, bool write)
 {
     struct iovec iov[IOV_MAX];
-    long ret = judge_vector(frame, positioned, write, take_vector(frame, iov));
-    bool any = false;
+    long ret = judge_vector(frame, positioned, write, take_vector(frame, iov)), end;
 
-    for (unsigned i = 0; ret == 0 && i < (unsigned)frame->args[2]; i++) {
-        any = any || iov[i].iov_len > 0;
-        if ((ssize_t)iov[i].iov_len < 0)
-            ret = -EINVAL;
-    }
-    return ret < 0 || !any ? ret : judge_flags(frame);
+    if (ret == 0)
+        ret = size_of_vector(iov, (unsigned)frame->args[2]);
+    if (ret <= 0)
+        return ret;
+    if (positioned && __builtin_add_overflow((long)frame->args[3], ret, &end))
+        return -EINVAL; /* rw_verify_area() */
+    return judge_flags(frame);
 }
 
 static long run_vector_flags(const struct dfi_frame *frame, int fd, bool write)

@@ -36,6 +36,11 @@ if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 9):
     print(call(328, fd, vector, 1, 5, 0, 0x20), os.pread(fd, 99, 0))
     print(call(327, fd, vector, 1, 0, 0, 0x20))
 
+print("flags that are refused of what would end beyond the largest offset")
+for offset in (1 << 63) - 1, (1 << 63) - 5, -2:
+    for flags in 0x40000, 0x30:
+        print([call(number, fd, vector, 1, offset, 0, flags) for number in (327, 328)])
+
 print("names through symlinks")
 for name in "d/f", "l/f", "l/s", "k", "l", "l/.", "l/../l/f", ".//l//f", f"{top}/l/f":
     found = os.open(name, os.O_RDONLY)
