@@ -26,11 +26,15 @@
 #define PAGE        4096ul
 #define PROTECTIONS (PROT_READ | PROT_WRITE | PROT_EXEC) /* other bits mmap(2) does not look at */
 #define HUGE        (4ul << 20) /* bytes: a copy of so many is made of huge pages */
+#ifndef MAP_ABOVE4G
+#define MAP_ABOVE4G 0x80
+#endif
+#define HUGE_SIZES 0x7c000000 /* MAP_HUGE_2MB | MAP_HUGE_1GB, and MAP_UNINITIALIZED: of no file */
 /* LEGACY_MAP_MASK of the kernel: what MAP_SHARED_VALIDATE lets be. */
 #define ACCEPTED                                                                                   \
     ((unsigned long)(MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_DENYWRITE |        \
                      MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK |   \
-                     MAP_STACK | MAP_HUGETLB | MAP_32BIT))
+                     MAP_STACK | MAP_HUGETLB | MAP_32BIT | MAP_ABOVE4G | HUGE_SIZES))
 #define IS_ERROR(value) ((value) < 0 && (value) > -4096)
 
 static size_t whole_pages(size_t length)

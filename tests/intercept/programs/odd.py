@@ -5,6 +5,7 @@ import errno
 import os
 
 libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 
 
 def call(number, *args):
@@ -40,6 +41,12 @@ print("flags that are refused of what would end beyond the largest offset")
 for offset in (1 << 63) - 1, (1 << 63) - 5, -2:
     for flags in 0x40000, 0x30:
         print([call(number, fd, vector, 1, offset, 0, flags) for number in (327, 328)])
+
+print("flags of mappings that say MAP_SHARED_VALIDATE")
+os.ftruncate(fd, 5)
+for bit in *range(5, 8), *range(9, 18), *range(19, 20), *range(21, 33):
+    mapped = call(9, 0, 4096, 1, 3 | 1 << bit, fd, 0)
+    print(bit, mapped if isinstance(mapped, str) else call(11, mapped, 4096))
 
 print("names through symlinks")
 for name in "d/f", "l/f", "l/s", "k", "l", "l/.", "l/../l/f", ".//l//f", f"{top}/l/f":
