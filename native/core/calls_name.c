@@ -434,14 +434,11 @@ static ssize_t check_link(struct df_way_pair *way)
     return odd ? -ENOENT : -EROFS;
 }
 
-static ssize_t link_there(struct df_way_pair *way, int flags)
+static ssize_t link_there(struct df_way_pair *way)
 {
-    ssize_t ret;
+    ssize_t ret = check_link(way);
 
-    if (way->from.where.len == 0 && (flags & AT_EMPTY_PATH) && !(flags & AT_SYMLINK_FOLLOW) &&
-        !way->call.caller->capable)
-        return -ENOENT; /* linkat(2): CAP_DAC_READ_SEARCH; not for a link in /proc/self/fd */
-    if ((ret = check_link(way)) < 0)
+    if (ret < 0)
         return ret;
     return way->fs->ops->link(way->fs, &way->call, &way->from.where, &way->to.where);
 }
@@ -512,7 +509,7 @@ int df_call_linkat(int from_dirfd, const char *from, int to_dirfd, const char *t
 
     do {
         while (df_way_pair_next(&way, &ret))
-            ret = error ? error : link_there(&way, flags);
+            ret = error ? error : link_there(&way);
     } while (df_way_pair_settle(&way, &ret));
     astray = is_astray(&way, ret);
     ret = df_check_words(error, df_way_pair_end(&way, ret));

@@ -139,14 +139,27 @@ long dfi_do_renameat2(struct dfi_frame *frame)
 
 /* ---- linking --------------------------------------------------------------------------------- */
 
-static long link_legs(const struct dfi_leg leg[2], int flags)
+#define LINK_FLAGS (AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)
+
+/* A descriptor itself is linked for who has the credentials by which it was opened, or rights: both
+ * the kernel knows of the placeholder. A name that is there already is refused after that. */
+static bool may_link(unsigned long fd)
 {
+    return dfi_kernel(__NR_linkat, fd, "", AT_FDCWD, "/", AT_EMPTY_PATH) != -ENOENT;
+}
+
+static long link_legs(const struct dfi_leg leg[2], const unsigned long *a, int flags)
+{
+    bool by_fd = !leg[0].empty && leg[0].path && leg[0].path[0] == '\0' && flags & AT_EMPTY_PATH;
+
+    if (by_fd && !(flags & ~LINK_FLAGS) && !may_link(a[0]))
+        return -ENOENT;
     return df_call_linkat(leg[0].dirfd, leg[0].path, leg[1].dirfd, leg[1].path,
                           flags | dfi_way_flags(&leg[0]));
 }
 
-DFI_BY_PATH(link, link_legs(leg, 0))
-DFI_BY_PATH(linkat, link_legs(leg, (int)a[4]))
+DFI_BY_PATH(link, link_legs(leg, a, 0))
+DFI_BY_PATH(linkat, link_legs(leg, a, (int)a[4]))
 
 /* ---- readlink -------------------------------------------------------------------------------- */
 

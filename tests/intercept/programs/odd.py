@@ -84,6 +84,23 @@ for flags in os.O_CREAT, os.O_CREAT | os.O_DIRECTORY:
 print("attributes by statx's flags")
 print([call(262, where, b"d", ctypes.create_string_buffer(144), f << 13) for f in range(4)])
 
+print("linked by a descriptor")
+print(call(265, fd, b"", -100, b"new", 0x1000), call(265, where, b"", -100, b"new", 0x1000))
+if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 10) and os.geteuid() == 0:
+    os.unlink("new")
+    os.chmod(".", 0o777)
+    os.setresuid(-1, 65534, -1)
+    own, path = os.open("new", os.O_RDWR | os.O_CREAT), os.open("d", os.O_PATH)
+    for flags in 0x1000, 0x1400, 0:
+        for opened in fd, own, path:
+            print(call(265, opened, b"", -100, b"other", flags))
+            print(call(265, opened, b"", -100, b"other", flags))
+    if (child := os.fork()) == 0:
+        print(call(265, own, b"", -100, b"by the child", 0x1000), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.setresuid(-1, 0, -1)
+
 print("whose ids access asks by")
 os.chmod(".", 0o755)
 os.chmod("d/f", 0o604)
