@@ -90,6 +90,14 @@ static int look(uint64_t handle, int wanted, struct stat *st)
     return ret;
 }
 
+/* O_NOATIME is for the owner, whatever is opened: may_open() of the kernel. */
+static int check_noatime(const struct dfi_way *way, int flags, const struct stat *st)
+{
+    const struct df_caller *caller = dfi_caller(way->record.files);
+
+    return !(flags & O_NOATIME) || caller->capable || caller->uid == st->st_uid ? 0 : -EPERM;
+}
+
 int dfi_node_open(struct dfi_way *way, int flags)
 {
     struct stat st;
@@ -98,6 +106,8 @@ int dfi_node_open(struct dfi_way *way, int flags)
     if (ret < 0)
         return ret;
     ret = look(way->record.foreign, wanted_access(flags), &st);
+    if (ret == 0)
+        ret = check_noatime(way, flags, &st);
     if (ret == 0 && S_ISFIFO(st.st_mode)) {
         dfi_way_keep(way);
         return DF_FD_BASE;

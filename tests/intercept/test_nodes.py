@@ -1,8 +1,10 @@
 """FIFOs and sockets of mounts, which stand for objects of the kernel."""
 
+import os
 import subprocess
 import sys
 
+import pytest
 from building import build, fuse
 
 from .conftest import PROGRAMS, environment
@@ -48,4 +50,35 @@ def test_numbers_of_inodes_that_are_used_again(tmp_path):
         timeout=60,
     )
     wanted = "b'through'\n" * 3 + "[b'one', b'two']\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, wanted, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_a_fifo_is_left_its_times_by_its_owner_alone(tmp_path):
+    """The file system is a high-level one, which is not asked to open it."""
+    script = """if True:
+        import os, sys
+        os.chdir(sys.argv[1])
+        os.umask(0)
+        os.mkfifo("fifo", 0o666)
+        os.setresuid(-1, 65534, -1)
+        for flags in os.O_RDWR, os.O_RDONLY | os.O_NONBLOCK, os.O_WRONLY:
+            try:
+                os.open("fifo", flags | os.O_NOATIME)
+            except OSError as error:
+                print(error.strerror)
+        os.close(os.open("fifo", os.O_RDWR))
+    """
+    (source := tmp_path / "source").mkdir()
+    point = tmp_path / "mount"
+    mount = f"passthrough {source} {point} -o allow_other,default_permissions"
+    run = [sys.executable, "-m", "directfuse", "run", "-m", mount, "--"]
+    done = subprocess.run(
+        [*run, sys.executable, "-S", "-c", script, point],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+    )
+    wanted = "Operation not permitted\n" * 3
     assert (done.returncode, done.stdout, done.stderr) == (0, wanted, "")
