@@ -193,14 +193,32 @@ static bool know_owner(uid_t *user, gid_t *group)
     return dfi_ids_user(files, user) && dfi_ids_group(files, group);
 }
 
+/* The file is looked for before that is said: do_fchownat(). */
+static long refuse_owner(const struct dfi_leg *leg, int flags)
+{
+    struct stat st;
+    long ret = df_call_fstatat(leg->dirfd, leg->path, &st, flags | dfi_way_flags(leg));
+
+    return ret < 0 ? ret : -EINVAL;
+}
+
 static long chown_leg(const struct dfi_leg *leg, unsigned long uid, unsigned long gid, int flags)
 {
     uid_t user = (uid_t)uid;
     gid_t group = (gid_t)gid;
 
     if (!know_owner(&user, &group))
-        return -EINVAL;
+        return refuse_owner(leg, flags);
     return df_call_fchownat(leg->dirfd, leg->path, user, group, flags | dfi_way_flags(leg));
+}
+
+/* By more than O_PATH, which is of no use to calls that change the file. */
+static bool is_open(int fd)
+{
+    const struct dfi_files *files = dfi_process()->files;
+    const struct df_ofd *ofd = dfi_ofd(files, dfi_file_of(files, fd - DF_FD_BASE));
+
+    return ofd && !(atomic_load(&ofd->flags) & O_PATH);
 }
 
 static long chown_fd(int fd, unsigned long uid, unsigned long gid)
@@ -208,7 +226,9 @@ static long chown_fd(int fd, unsigned long uid, unsigned long gid)
     uid_t user = (uid_t)uid;
     gid_t group = (gid_t)gid;
 
-    return know_owner(&user, &group) ? df_call_fchown(fd, user, group) : -EINVAL;
+    if (!know_owner(&user, &group))
+        return is_open(fd) ? -EINVAL : -EBADF;
+    return df_call_fchown(fd, user, group);
 }
 
 /* A device of a mount is the machine's own once it is open, and its attributes are not for us to

@@ -57,8 +57,12 @@ def work(place):
         file.write("text")
         print(place, os.fstat(file.fileno()).st_uid, os.fstat(file.fileno()).st_gid)
         print(attempt(os.fchown, file.fileno(), 77, -1), attempt(os.fchown, file.fileno(), -1, -1))
+    path = os.open(f"by-{place}", os.O_PATH)
+    print(attempt(os.fchown, path, 77, -1))
+    os.close(path)
     print(os.geteuid(), seen(".", "roots", "nobodys", f"by-{place}"))
     print(attempt(os.chown, "nobodys", 0, 0), attempt(os.chown, "nobodys", 9, -1))
+    print(attempt(os.chown, "missing", 9, -1), attempt(os.chown, "nobodys/file", 9, 9))
     print(attempt(os.access, "private", os.R_OK), attempt(os.listdir, "closed"))
     print(attempt(os.chmod, "nobodys", 0o640), attempt(os.chmod, "roots", 0o600))
     if os.geteuid() == 0:
