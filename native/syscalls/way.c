@@ -397,23 +397,40 @@ static bool turn_to_kernel(struct dfi_way *way, long *ret)
     return true;
 }
 
+/* Nothing is there: what else is wrong with a call the kernel says before it looks. */
+#define NOWHERE "/proc/self/none/none"
+
+/* A path that was walked already and leads to nothing, *ret: of flags and other words the kernel
+ * knows more, and they come first. */
+static void refuse_walked(const struct dfi_way *way, long *ret)
+{
+    static const char *const nowhere[2] = {NOWHERE, NOWHERE};
+    long said = dfi_way_ask(way, nowhere);
+
+    if (said != -ENOENT)
+        *ret = said;
+}
+
 /* A path of no memory, or too long for any: the kernel does not look for it either, and says before
- * what else is wrong with the call. A second one it takes when it has been on the way of the first,
- * which may be a mount's: there native/core is to find none. True: it is to be asked. */
+ * what else is wrong with the call. A second one, which may as well have been walked in vain, it
+ * takes when it has been on the way of the first, which may be a mount's: there native/core is to
+ * find none. True: it is to be asked. */
 static bool refuse(struct dfi_way *way, long *ret)
 {
     const char *as_given[2] = {NULL, NULL};
 
     way->state = DONE;
-    if (!way->refused)
-        return false;
-    if (way->legs == 1) {
-        *ret = dfi_way_ask(way, as_given);
-        return false;
+    if (way->legs == 2) {
+        way->leg[1].path = NULL;
+        way->state = REFUSED;
+        way->first = *ret;
+        return true;
     }
-    way->state = REFUSED;
-    way->first = *ret;
-    return true;
+    if (way->refused)
+        *ret = dfi_way_ask(way, as_given);
+    else
+        refuse_walked(way, ret);
+    return false;
 }
 
 /* Where a link in a mount has led out of it: is that /proc/self/fd/5 or its like, which leads back?

@@ -17,8 +17,8 @@ from .test_mounts import assert_like_plain
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
 
 CASES = (
-    "paths", "changes", "outside", "nested", "errors", "dropped", "renamed", "programs", "shared",
-    "removed", "raced", "sockets", "opens",
+    "paths", "changes", "outside", "nested", "errors", "judged", "dropped", "renamed", "programs",
+    "shared", "removed", "raced", "sockets", "opens",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import time
 AT_FDCWD, OPENAT2 = -100, 437
 NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH, IN_ROOT = 1, 2, 4, 8, 16
 CLONE_FS = 0x200
-NOBODY = 65534
+NOBODY, OMIT = 65534, (1 << 30) - 2
 libc = ctypes.CDLL(None, use_errno=True)
 base = os.getcwd()
 
@@ -261,6 +261,29 @@ def errors():
     say("list", os.listdir, ".")
 
 
+def judged():
+    """Flags and other words before paths, and of two paths the first before the second."""
+    room, omit = ctypes.create_string_buffer(256), (ctypes.c_long * 4)(0, OMIT, 0, OMIT)
+    os.chroot("jail")
+    os.chdir("/")
+    for path in b"nothing/name", b"/loop/name", b"etc/name/name", b"sub":
+        for number, *words in (
+            (262, room, 1 << 20),  # newfstatat
+            (332, 0, 1 << 31, room),  # statx
+            (439, 9, 0),  # faccessat2
+            (280, omit, 0),  # utimensat
+            (280, None, 1 << 20),
+            (263, 1 << 20),  # unlinkat
+            (265, AT_FDCWD, b"new", 1 << 20),  # linkat
+            (316, AT_FDCWD, b"new", 3),  # renameat2
+        ):
+            ctypes.set_errno(0)
+            print(number, path, libc.syscall(number, AT_FDCWD, path, *words), ctypes.get_errno())
+        for old in "nothing", "etc/name":
+            say("link", os.link, old, path)
+            say("rename", os.rename, old, path)
+
+
 def dropped():
     """What is above the root need not be searchable."""
     os.makedirs("private/jail/sub/more")
@@ -438,8 +461,8 @@ def opens():
 
 
 CASES = (
-    paths, changes, outside, nested, errors, dropped, renamed, programs, shared, removed, raced,
-    sockets, opens,
+    paths, changes, outside, nested, errors, judged, dropped, renamed, programs, shared, removed,
+    raced, sockets, opens,
 )  # fmt: skip
 
 os.umask(0o022)
