@@ -12,6 +12,7 @@
 #include "core/use.h"
 #include "core/walk.h"
 #include "syscalls/record.h"
+#include "syscalls/steps.h"
 
 static const char deleted[] = " (deleted)";
 
@@ -137,6 +138,17 @@ long dfi_name_find(int fd, char out[PATH_MAX])
     return (long)strlen(out);
 }
 
+/* The name that a removed file had: Linux shows no links. Nobody else knows it any more, so it is
+ * the one that they lead to now. */
+static void straighten(char name[PATH_MAX])
+{
+    struct dfi_steps s;
+
+    dfi_steps_init(&s, dfi_record_now(), false, 0);
+    if (dfi_steps_walk(&s, AT_FDCWD, name) == 0 && s.dirfd == AT_FDCWD)
+        memcpy(name, s.done, s.len + 1);
+}
+
 long dfi_name_show(int fd, char out[PATH_MAX])
 {
     size_t len;
@@ -150,6 +162,8 @@ long dfi_name_show(int fd, char out[PATH_MAX])
     if (len >= sizeof(deleted) &&
         strcmp(out + len - (sizeof(deleted) - 1), deleted) == 0) /* O_TMPFILE: it never had one */
         return (long)len;
+    straighten(out);
+    len = strlen(out);
     if (len + sizeof(deleted) > PATH_MAX)
         len = PATH_MAX - sizeof(deleted);
     memcpy(out + len, deleted, sizeof(deleted));

@@ -54,6 +54,14 @@ for name in "d/f", "l/f", "l/s", "k", "l", "l/.", "l/../l/f", ".//l//f", f"{top}
     print(name.replace(top, ""), os.readlink(f"/proc/self/fd/{found}").replace(top, ""))
     os.close(found)
 
+print("names of what was removed, through symlinks")
+os.symlink("d/gone", "m")
+for name in "d/gone", "l/gone", "m", "l/../l/gone", f"{top}/l/.//gone":
+    found = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.unlink("d/gone")
+    print(name.replace(top, ""), os.readlink(f"/proc/self/fd/{found}").replace(top, ""))
+    os.close(found)
+
 print("numbers that are no descriptors")
 for number in 999, where + (1 << 30), *range((1 << 30) + (1 << 20), (1 << 30) + (1 << 20) + 3):
     print(
