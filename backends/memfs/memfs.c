@@ -115,8 +115,7 @@ static bool parse_amount(const char *option, const char *text, int64_t whole, in
         end += factor != 1;
     }
     if (end == text || *end || number < 0 || (double)number * factor > (double)(INT64_MAX / 4)) {
-        fprintf(stderr, "memfs: %s=%s: not an amount; try %s=100m (see memfs --help)\n", option,
-                text, option);
+        fprintf(stderr, "memfs: %s=%s: not an amount; try %s=100m\n", option, text, option);
         return false;
     }
     *out = (int64_t)((double)number * factor);
@@ -197,7 +196,7 @@ static int run(struct fuse_args *args, const struct options *options)
     if (options->cmdline.show_version)
         return show_version();
     if (!options->cmdline.mountpoint) {
-        fprintf(stderr, "memfs: no mountpoint given; see memfs --help\n");
+        fprintf(stderr, "memfs: no mountpoint given: memfs MOUNTPOINT [options]\n");
         return -1;
     }
     if (options->timeout < 0) {

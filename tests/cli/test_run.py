@@ -361,7 +361,7 @@ def test_a_command_line_without_its_quotes_is_shown_with_them(run):
 
 def test_a_command_is_no_mountpoint_that_was_forgotten(run):
     done = run("run", "-m", "memfs", "--", "true")
-    assert done.returncode == 125 and "no mountpoint given" in done.stderr
+    assert done.returncode == 125 and "no mountpoint given: memfs MOUNTPOINT" in done.stderr
     assert "one word" not in done.stderr
     assert "-m 'memfs x')" in run("run", "-m", "memfs", "x", "--", "true").stderr
 
