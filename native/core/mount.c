@@ -30,7 +30,7 @@ static _Atomic int may_wait;
 
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;      /* any state, any pin of interest */
-static struct df_mount *mounts;                                /* all that have not ended */
+static struct df_mount *mounts; /* all that have not ended, the oldest first */
 static struct df_mount *free_mounts;
 static int last_id;
 
@@ -100,9 +100,20 @@ static void push_free(struct df_mount *mount)
     free_mounts = mount;
 }
 
+/* Under table_lock. */
+static struct df_mount **end_of_mounts(void)
+{
+    struct df_mount **at = &mounts;
+
+    while (*at)
+        at = &(*at)->next;
+    return at;
+}
+
 /* Under table_lock: all that can fail, then what cannot. */
 static int attach(struct df_mount *mount, struct df_fs *fs, unsigned flags)
 {
+    struct df_mount **place = end_of_mounts();
     struct df_table *t;
     int error;
 
@@ -111,10 +122,13 @@ static int attach(struct df_mount *mount, struct df_fs *fs, unsigned flags)
     mount->id = last_id + 1;
     mount->state = LIVE;
     mount->listed = true;
-    mount->next = mounts;
-    t = df_table_make(mount, &error);
-    if (!t)
+    mount->next = NULL;
+    *place = mount;
+    t = df_table_make(mounts, &error);
+    if (!t) {
+        *place = NULL;
         return error;
+    }
     last_id++;
     mount->flags = flags;
     mount->prompt = false;
@@ -126,7 +140,6 @@ static int attach(struct df_mount *mount, struct df_fs *fs, unsigned flags)
     atomic_store(&mount->plain_stat, false);
     atomic_store(&mount->root, 0);
     atomic_store(&mount->live, mount->id);
-    mounts = mount;
     df_table_publish(t);
     return 0;
 }

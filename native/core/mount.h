@@ -100,8 +100,8 @@ DF_PRIVATE_EXPORT int df_mount_set_prompt(int id);
 /* True if some mount is not known to be prompt. Costs one load. */
 DF_PRIVATE_EXPORT bool df_mount_any_may_wait(void);
 
-/* Calls visit for each mount in the table, under the table lock (visit must not mount). Stops when
- * it returns false. */
+/* Calls visit for each mount in the table, the oldest first, under the table lock (visit must not
+ * mount). Stops when it returns false. */
 DF_PRIVATE_EXPORT void df_mount_each(bool (*visit)(const struct df_mount *mount, void *arg),
                                      void *arg);
 

@@ -349,7 +349,7 @@ static void end(struct df_server *server)
         pause_briefly();
     server->files.over = true;
     end_clients(server);
-    for (unsigned i = 0; i < server->mount_count; i++)
+    for (unsigned i = server->mount_count; i-- > 0;)
         if (server->mounts[i].id != 0)
             unmount_at_end(server, server->mounts[i].id);
     df_patience_free(server);
