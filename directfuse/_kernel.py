@@ -3,7 +3,7 @@
 The kernel's own table, /proc/self/mountinfo, says what is mounted; what a program says or returns
 does not. For the command line only: while a program starts, its process adopts orphans
 (PR_SET_CHILD_SUBREAPER), so that a program that has put itself into the background is still ours to
-watch and, when it never mounts, to end.
+watch, to wait for and, when it never mounts, to end.
 """
 
 import ctypes
@@ -32,6 +32,7 @@ __all__ = [
     "fuse_mount_at",
     "is_in_run",
     "mounts",
+    "orphans_adopted",
     "unmount",
 ]
 
@@ -334,6 +335,16 @@ class _Waiter:
 
 def _adopt_orphans(on: bool) -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
+
+
+@contextmanager
+def orphans_adopted() -> Iterator[None]:
+    """What puts itself into the background meanwhile is a child of this process from then on."""
+    _adopt_orphans(True)
+    try:
+        yield
+    finally:
+        _adopt_orphans(False)
 
 
 def is_in_run(shadow: Path | None = None) -> bool:

@@ -223,7 +223,11 @@ class MountServer:
         """Whether it has ended, and written what it had to write, within that time."""
         if self._process < 0:
             return True
-        return bool(select.select([self._process], [], [], seconds)[0])
+        if not select.select([self._process], [], [], seconds)[0]:
+            return False
+        with suppress(ChildProcessError):  # it is process 1's, or has been waited for
+            os.waitid(os.P_PIDFD, self._process, os.WEXITED | os.WNOHANG)
+        return True
 
     def wait_or(self, other: int) -> bool:
         """Whether it has ended before the other descriptor was ready."""

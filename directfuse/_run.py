@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 
-from directfuse import _native, _paths
+from directfuse import _kernel, _native, _paths
 from directfuse._errors import MountError, files_limit
 from directfuse._job_control import stop_with
 from directfuse._mount_server import MountServer, OpCount
@@ -83,9 +83,10 @@ class Serving:
         self._shadow = Shadow()
         shadow = self._shadow.hidden
         try:
-            self._server = MountServer(
-                command_lines, restart=restart, shadow=shadow, call_timeout=call_timeout
-            )
+            with _kernel.orphans_adopted():  # process 1 of a container may wait for none
+                self._server = MountServer(
+                    command_lines, restart=restart, shadow=shadow, call_timeout=call_timeout
+                )
             number = high_fd(())
         except BaseException:
             self.abandon()

@@ -405,3 +405,23 @@ def test_doctor_works_where_there_is_no_temporary_directory(monkeypatch):
     monkeypatch.setattr("tempfile.gettempdir", none)
     with doctor._scratch() as scratch:
         assert scratch.startswith("/dev/shm/")
+
+
+_ORPHANS = """
+import os, subprocess, sys
+from directfuse._kernel import orphans_adopted
+
+with orphans_adopted():
+    subprocess.run(sys.argv[1:], check=True)
+os.waitpid(-1, 0)
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--restart", "on-failure")])
+def test_nobody_is_left_for_process_1_to_wait_for(tmp_path, options):
+    """In a container without an init that is the user's own program, which waits for none."""
+    words = ("run", *options, "-m", f"memfs -o ro {tmp_path}/m", "--", "true")
+    done = subprocess.run(
+        [sys.executable, "-c", _ORPHANS, *COMMAND, *words], capture_output=True, text=True
+    )
+    assert done.stderr.endswith("ChildProcessError: [Errno 10] No child processes\n")
