@@ -99,10 +99,19 @@ def main(name: str = "directfuse") -> None:
     restore_locale()
     wait_for_children()
     status = _run(name)
+    _give_up_output()
     gc.freeze()  # else Python, at its end, looks through all that was imported: 15 ms
     if status < 0:
         end_by(-status)
     sys.exit(status)
+
+
+def _give_up_output() -> None:
+    """What could not be written. Python would try once more at its end, say so, and end by 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(name: str) -> int:
@@ -124,7 +133,6 @@ def _run(name: str) -> int:
         tell("Interrupted.")
         return -signal.SIGINT
     except BrokenPipeError:  # the reader of our output has gone: `directfuse backends | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return -signal.SIGPIPE
     except OSError as error:
         words = [f"Error: {error.filename or name}: {error.strerror or error}"]

@@ -91,6 +91,17 @@ def test_a_failure_has_its_status_though_nobody_hears_why(listener):
         os.close(where)
 
 
+@pytest.mark.parametrize("words", [["paths"], ["run", "--help"]])
+def test_output_that_a_full_disk_refuses_is_said_once(words):
+    """Python keeps what it could not write: its end was 120, with an exception that it ignored."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, env=environment, timeout=20
+        )
+    assert (done.returncode, done.stderr.count(b"\n")) == (125, 1), done.stderr
+
+
 def test_backends_in_a_pipe_is_tabs(run):
     done = run("backends", "--no-path")
     assert done.returncode == 0
