@@ -129,7 +129,10 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
         base = tempfile.gettempdir()
     except FileNotFoundError:
         base = "/dev/shm"
-    return tempfile.TemporaryDirectory(prefix="directfuse-doctor.", dir=base)
+    try:
+        return tempfile.TemporaryDirectory(prefix="directfuse-doctor.", dir=base)
+    except OSError as error:  # without its number, which would be that of a file of ours
+        raise OSError(f"{base}: {error.strerror}; let TMPDIR name another directory") from error
 
 
 def _mount_here(name: str, placement: Literal["inline", "helper"]) -> str:

@@ -223,6 +223,14 @@ def test_doctor_asks_to_reinstall_only_what_is_damaged(run):
     assert "reinstall" in doctor._whole(damaged)
 
 
+def test_doctor_without_a_scratch_directory_says_what_helps(monkeypatch):
+    """As where all is read-only, and there is no /dev/shm."""
+    monkeypatch.setattr(doctor.tempfile, "gettempdir", lambda: "/nonexistent")
+    found = [one for one in doctor._inline() if one.name == "memfs"]
+    assert all(one.detail.startswith("/nonexistent: No such file") for one in found)
+    assert all("TMPDIR" in one.detail and not one.remedy for one in found)
+
+
 def test_doctor_names_the_package_that_is_missing(run):
     done = run("doctor", "--json", env=os.environ | {"PATH": "/nonexistent"})
     findings = {finding["name"]: finding for finding in json.loads(done.stdout)}
