@@ -37,20 +37,25 @@ print([os.read(fd, 9) for fd in kept])
 """
 
 
-def test_numbers_of_inodes_that_are_used_again(tmp_path):
-    """What stood for a removed object is in the way of none that comes after it."""
-    server = build(PROGRAMS / "one_inode.c", tmp_path / "one_inode", *fuse("fuse3"))
-    (point := tmp_path / "mount").mkdir()
-    run = [sys.executable, "-m", "directfuse", "run", "-m", f"{server} {point}", "--"]
+def _python(mount, point, script):
+    """Runs it inside, with the mountpoint: its status, and what it said."""
+    run = [sys.executable, "-m", "directfuse", "run", "-m", mount, "--"]
     done = subprocess.run(
-        [*run, sys.executable, "-S", "-c", _BY_TURNS, point],
+        [*run, sys.executable, "-S", "-c", script, point],
         capture_output=True,
         text=True,
         env=environment(),
         timeout=60,
     )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_numbers_of_inodes_that_are_used_again(tmp_path):
+    """What stood for a removed object is in the way of none that comes after it."""
+    server = build(PROGRAMS / "one_inode.c", tmp_path / "one_inode", *fuse("fuse3"))
+    (point := tmp_path / "mount").mkdir()
     wanted = "b'through'\n" * 3 + "[b'one', b'two']\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, wanted, "")
+    assert _python(f"{server} {point}", point, _BY_TURNS) == (0, wanted, "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
@@ -72,13 +77,5 @@ def test_a_fifo_is_left_its_times_by_its_owner_alone(tmp_path):
     (source := tmp_path / "source").mkdir()
     point = tmp_path / "mount"
     mount = f"passthrough {source} {point} -o allow_other,default_permissions"
-    run = [sys.executable, "-m", "directfuse", "run", "-m", mount, "--"]
-    done = subprocess.run(
-        [*run, sys.executable, "-S", "-c", script, point],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=60,
-    )
     wanted = "Operation not permitted\n" * 3
-    assert (done.returncode, done.stdout, done.stderr) == (0, wanted, "")
+    assert _python(mount, point, script) == (0, wanted, "")
