@@ -82,7 +82,8 @@ def _before_fork() -> None:
         _fast.quiesce(_FORK_SECONDS)
 
 
-os.register_at_fork(before=_before_fork)  # the first: it runs after those registered later
+# The first: `before` runs after those registered later.
+os.register_at_fork(before=_before_fork, after_in_parent=_fast.forked, after_in_child=_fast.forked)
 
 # A thread that is inside the lock when another one forks does not exist in the child.
 os.register_at_fork(

@@ -28,12 +28,13 @@
 
 enum { DF_GIL_LARGE = 64 << 10 }; /* bytes; a copy of that size takes some microseconds */
 
-/* df_mount() calls of Python now running. Protected by the GIL. */
-extern int df_gil_mounts_expected;
+/* Who needs the GIL given up whatever the mounts are: df_mount() calls of Python that run now, and
+ * forks, which close the gate and have to get the GIL back. Protected by the GIL. */
+extern int df_gil_wanted;
 
 static inline bool df_gil_keep(size_t size)
 {
-    return size < DF_GIL_LARGE && !df_gil_mounts_expected && !df_mount_any_may_wait();
+    return size < DF_GIL_LARGE && !df_gil_wanted && !df_mount_any_may_wait();
 }
 
 /*

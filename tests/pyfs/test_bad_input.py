@@ -697,12 +697,27 @@ def test_who_asks_for_the_size_behind_a_real_link_leaves_the_gil_to_the_loop(tmp
     assert (done.returncode, done.stdout) == (0, "[b'content of a']\n"), done.stderr
 
 
+_ENDED = """
+class Ends(Notes):
+    async def unlink(self, parent, name, ctx):
+        pyfuse3.terminate()
+ended = directfuse.mount(Ends(), "/bad-ended")
+directfuse.remove("/bad-ended/a")
+while ended.mounted:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("left", ["", _ENDED], ids=["", "none"])
 @pytest.mark.parametrize("act", ["directfuse.listdir(fd)", "scan.close()"])
-def test_who_lists_a_descriptor_leaves_the_gil_to_who_forks(act):
-    """The gate of the core is closed while a fork begins: who waits there has given up the GIL."""
+def test_who_lists_a_descriptor_leaves_the_gil_to_who_forks(act, left):
+    """The gate of the core is closed while a fork begins: who waits there has given up the GIL,
+    also where only prompt mounts are left, for which it is kept otherwise."""
+    mount = '"memfs /bad-gate"' if left else 'Notes(), "/bad-gate"'
+    left = textwrap.indent(left, " " * 8)
     done = run(f"""
         import os, threading, time
-        import directfuse
+        import directfuse, pyfuse3
         from directfuse import _fast
         from pyfs.notes import Notes
         closed = threading.Event()
@@ -721,7 +736,8 @@ def test_who_lists_a_descriptor_leaves_the_gil_to_who_forks(act):
                 looks = looks + 1 if sleeps() else 0
                 time.sleep(0.01)
         quiesce, _fast.quiesce = _fast.quiesce, close_the_gate
-        with directfuse.mount(Notes(), "/bad-gate"):
+        {left}
+        with directfuse.mount({mount}):
             fd = directfuse.os_open("/bad-gate", os.O_RDONLY | os.O_DIRECTORY)
             scan = directfuse.scandir(fd)
             lister = threading.Thread(target=list_it)
