@@ -13,7 +13,7 @@ import pytest
 import directfuse
 
 from .forks import begin_fork, ended
-from .test_lives import has_children, point, servers, stop, the_server, until  # noqa: F401
+from .test_lives import children, point, servers, stop, the_server, until  # noqa: F401
 from .test_trouble import fails
 
 RUN = [sys.executable, "-m", "directfuse", "run"]
@@ -401,7 +401,7 @@ def test_a_run_that_is_interrupted_twice_gives_up_what_hangs(words, mark, point)
     ) as running:
         until(mark.exists)
         os.killpg(running.pid, signal.SIGINT)
-        until(lambda: not has_children(running.pid))
+        until(lambda: children(running.pid) <= servers())
         running.send_signal(signal.SIGINT)
         assert running.wait(50) == -signal.SIGINT
         said = running.stderr.read()

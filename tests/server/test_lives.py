@@ -57,9 +57,9 @@ def the_server():
     return servers().pop()
 
 
-def has_children(process):
-    """Of its first thread."""
-    return bool(Path(f"/proc/{process}/task/{process}/children").read_text())
+def children(process):
+    """Of its first thread: their numbers."""
+    return set(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
 
 
 def _is_stopped(process):

@@ -23,7 +23,7 @@ from directfuse._cli._failure import Failure
 from directfuse._run import patiently
 from directfuse._served import hello_message
 
-from .test_lives import has_children, servers, stop, the_server, until
+from .test_lives import children, servers, stop, the_server, until
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ def test_serve_says_that_it_waits(serve, runtime, tmp_path):
 def test_serve_that_has_not_seen_the_mount_waits_for_it_all_the_same(serve, runtime, tmp_path):
     """It killed the server after two seconds, which others had joined and written to."""
     serving = serve(f"memfs {tmp_path}/mnt", "unseen")
-    until(lambda: has_children(serving.pid), 20)
+    until(lambda: children(serving.pid), 20)
     stop(serving.pid)  # on most machines before it can have seen it
     with directfuse.mount("@unseen"):
         server = the_server()
