@@ -57,9 +57,8 @@ def test_a_handler_finds_the_programs_own_instructions(plain, inside, compiled, 
     )
     found = inside(compiled("places"), flags=flags)
     assert found.seen() == wanted.seen()
-    # Both are rewritten. A signal that comes before a call goes back to the program's instruction.
-    calls, _ = found.calls["getpid"]
-    assert flags or found.events["trapped"] < calls / 50
+    # Both are rewritten. Each of 6,000 signals may send one call back to the program's instruction.
+    assert flags or found.events["trapped"] < 6000 + 1000
 
 
 def test_a_thread_is_cancelled_at_any_moment(plain, inside, compiled):
