@@ -341,8 +341,6 @@ long dfi_do_bind(struct dfi_frame *frame)
     return ret == DF_NOT_OURS ? DFI_PASS : ret;
 }
 
-#define NOTHING "/proc/self/none" /* no socket has this name */
-
 static long look(struct search *s)
 {
     return df_call_fstatat(s->dirfd, s->path, &s->st, AT_EMPTY_PATH);
@@ -375,7 +373,7 @@ long dfi_socket_find(unsigned long fd, bool sends, unsigned long address, unsign
         return DF_NOT_OURS;
     ret = find_socket(&s);
     if (ret < 0 && ret != DF_NOT_OURS)
-        put_name(NOTHING, &s.real, &s.len);
+        put_name(DFI_PROC_NOTHING, &s.real, &s.len);
     *real = s.real;
     *len = s.len;
     return ret;

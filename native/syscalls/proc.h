@@ -13,6 +13,9 @@ enum dfi_proc {
     DFI_PROC_EXE,  /* the program */
 };
 
+/* A name of nothing: what else is wrong with a call the kernel says before it looks. */
+#define DFI_PROC_NOTHING "/proc/self/none/none"
+
 /* The name /proc/self/fd/<fd>. */
 #define DFI_PROC_LINK_MAX 32 /* bytes */
 void dfi_proc_link(int fd, char out[DFI_PROC_LINK_MAX]);

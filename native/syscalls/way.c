@@ -8,6 +8,7 @@
 #include "core/walk.h"
 #include "intercept/run.h"
 #include "syscalls/cwd.h"
+#include "syscalls/proc.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
 #include "syscalls/table.h"
@@ -397,14 +398,11 @@ static bool turn_to_kernel(struct dfi_way *way, long *ret)
     return true;
 }
 
-/* Nothing is there: what else is wrong with a call the kernel says before it looks. */
-#define NOWHERE "/proc/self/none/none"
-
 /* A path that was walked already and leads to nothing, *ret: of flags and other words the kernel
  * knows more, and they come first. */
 static void refuse_walked(const struct dfi_way *way, long *ret)
 {
-    static const char *const nowhere[2] = {NOWHERE, NOWHERE};
+    static const char *const nowhere[2] = {DFI_PROC_NOTHING, DFI_PROC_NOTHING};
     long said = dfi_way_ask(way, nowhere);
 
     if (said != -ENOENT)
