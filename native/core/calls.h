@@ -21,6 +21,8 @@
 #include "core/export.h"
 #include "core/ops.h" /* DF_NOT_OURS */
 
+#define DF_RW_MAX ((size_t)0x7ffff000) /* bytes that one call moves at most: read(2), NOTES */
+
 struct df_read; /* include/directfuse.h */
 struct statx;   /* sys/stat.h, with _GNU_SOURCE */
 

@@ -16,8 +16,7 @@
 #include "core/use.h"
 
 #define COPY_BUFFER        ((size_t)128 << 10)
-#define COPY_MAX           ((size_t)0x7ffff000) /* of one call, as of a read */
-#define BLOCK_SIZE_OF_FUSE 4096                 /* a page of x86-64 */
+#define BLOCK_SIZE_OF_FUSE 4096 /* a page of x86-64 */
 
 static ssize_t get_stat(struct df_use *use, struct df_file *file, struct stat *st)
 {
@@ -184,8 +183,8 @@ static ssize_t check_copy(struct df_use *use, const struct end *in, const struct
         return -EOVERFLOW;
     if (in->offset < 0 || out->offset < 0)
         return -EINVAL;
-    if (*size > COPY_MAX)
-        *size = COPY_MAX;
+    if (*size > DF_RW_MAX)
+        *size = DF_RW_MAX;
     if ((ret = source_size(use, in, out, *size, &in_size)) != 0)
         return ret;
     if (in->offset >= in_size)

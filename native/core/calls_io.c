@@ -12,9 +12,8 @@
 #include "core/use.h"
 #include "directfuse.h"
 
-#define MAX_RW_SIZE ((size_t)0x7ffff000) /* of one call: read(2), NOTES */
-#define BATCH_MAX   ((size_t)1 << 20)
-#define BATCH_RUN   64 /* extents handed to one op: a frame of 4 KiB, no allocation */
+#define BATCH_MAX ((size_t)1 << 20)
+#define BATCH_RUN 64 /* extents handed to one op: a frame of 4 KiB, no allocation */
 
 /* ---- checks -------------------------------------------------------------------------------- */
 
@@ -22,7 +21,7 @@
 struct vector {
     const struct iovec *iov;
     int count;
-    size_t size; /* sum, at most MAX_RW_SIZE */
+    size_t size; /* sum, at most DF_RW_MAX */
 };
 
 static int check_writable(const struct df_use *use)
@@ -75,7 +74,7 @@ static int check_vector(const struct iovec *iov, int iovcnt, struct vector *v)
     for (int i = 0; i < iovcnt; i++) {
         if ((ssize_t)iov[i].iov_len < 0)
             return -EINVAL;
-        sum = iov[i].iov_len < MAX_RW_SIZE - sum ? sum + iov[i].iov_len : MAX_RW_SIZE;
+        sum = iov[i].iov_len < DF_RW_MAX - sum ? sum + iov[i].iov_len : DF_RW_MAX;
     }
     *v = (struct vector){iov, iovcnt, sum};
     return 0;
@@ -137,7 +136,7 @@ static ssize_t read_at(struct df_use *use, const struct vector *v, off_t offset)
 
     if (DF_UNLIKELY(ret < 0 || v->size == 0))
         return ret;
-    if (DF_UNLIKELY(v->size == MAX_RW_SIZE))
+    if (DF_UNLIKELY(v->size == DF_RW_MAX))
         return read_shortened(use, *v, offset);
     return use->fs->ops->read(use->fs, &use->call, use->file, v->iov, v->count, offset);
 }
@@ -168,8 +167,8 @@ ssize_t df_call_pread(int fd, void *buf, size_t size, off_t offset)
         return ret;
     if (DF_LIKELY((ret = check_positioned(&use)) == 0 &&
                   (ret = check_readable(&use, offset, size)) == 0)) {
-        if (DF_UNLIKELY(size > MAX_RW_SIZE && (ssize_t)size > 0))
-            iov.iov_len = v.size = MAX_RW_SIZE;
+        if (DF_UNLIKELY(size > DF_RW_MAX && (ssize_t)size > 0))
+            iov.iov_len = v.size = DF_RW_MAX;
         ret = read_at(&use, &v, offset);
     }
     return df_use_end(&use, ret);
@@ -376,8 +375,8 @@ static ssize_t begin_extent(struct df_thread *thread, const struct df_read *r, s
         ret = check_range(r->offset, r->size);
     if (ret < 0)
         df_file_put(thread, use.file);
-    else if (r->size > MAX_RW_SIZE)
-        e->size = MAX_RW_SIZE;
+    else if (r->size > DF_RW_MAX)
+        e->size = DF_RW_MAX;
     return ret;
 }
 

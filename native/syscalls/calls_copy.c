@@ -17,7 +17,6 @@
 #include "syscalls/record.h"
 
 #define BUFFER_SIZE ((size_t)128 << 10)
-#define COPY_MAX    ((size_t)0x7ffff000) /* of one call, as of a read */
 
 /* One end: a file of a mount or what the kernel has. */
 struct end {
@@ -226,7 +225,7 @@ static long send_from(struct end out, struct end in, off_t from, size_t size)
         return ret;
     if (!(buffer = dfi_alloc(BUFFER_SIZE)))
         return -ENOMEM;
-    ret = send_all(out, in, buffer, from, size < COPY_MAX ? size : COPY_MAX);
+    ret = send_all(out, in, buffer, from, size < DF_RW_MAX ? size : DF_RW_MAX);
     dfi_free(buffer);
     return ret;
 }

@@ -128,8 +128,7 @@ static long take_vector(const struct dfi_frame *frame, struct iovec iov[IOV_MAX]
     return dfi_copy_from(iov, (const void *)frame->args[1], count * sizeof(iov[0]));
 }
 
-#define SIZE_MAX_RW ((size_t)0x7ffff000) /* of one call: read(2), NOTES */
-#define AT_POSITION (-1)                 /* preadv2(2): the file's own */
+#define AT_POSITION (-1) /* preadv2(2): the file's own */
 
 /* What Linux finds before it looks at the vector: do_preadv(), vfs_readv(). */
 static long judge_vector(const struct dfi_frame *frame, bool positioned, bool write, long ret)
@@ -183,7 +182,7 @@ static long size_of_vector(const struct iovec *iov, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         if ((ssize_t)iov[i].iov_len < 0)
             return -EINVAL;
-        size += iov[i].iov_len < SIZE_MAX_RW - size ? iov[i].iov_len : SIZE_MAX_RW - size;
+        size += iov[i].iov_len < DF_RW_MAX - size ? iov[i].iov_len : DF_RW_MAX - size;
     }
     return (long)size;
 }
