@@ -203,8 +203,7 @@ static bool name_link(const struct dfi_frame *frame, const char *path, char name
 /* Whether the kernel may have named what only stands in for something of ours. */
 static bool may_stand_in(const struct dfi_files *files, const char *path, const char *text)
 {
-    return strncmp(text, files->shadow, files->shadow_len) == 0 ||
-           strcmp(dfi_text_base(path), "exe") == 0;
+    return dfi_shadow_behind(files, text) || strcmp(dfi_text_base(path), "exe") == 0;
 }
 
 /* What is to be shown of the kernel's text: its length or -errno. */

@@ -148,7 +148,7 @@ static const char *shown_by(const struct dfi_files *files, const char *link, cha
     if (len < 0)
         return NULL;
     name[len] = '\0';
-    return strncmp(name, files->shadow, files->shadow_len) == 0 ? name + files->shadow_len : NULL;
+    return dfi_shadow_behind(files, name);
 }
 
 /* Under cwd.lock: the open directory of that handle is the working directory, or none is. */

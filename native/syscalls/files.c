@@ -101,9 +101,9 @@ bool dfi_files_belong(const struct dfi_process *process, const char *shadow)
 bool dfi_files_stands_in(const struct dfi_process *process, const char *name)
 {
     const struct dfi_files *files = process->files;
+    const char *rest = files && files->shadow_len > 0 ? dfi_shadow_behind(files, name) : NULL;
 
-    return files && files->shadow_len > 0 && strncmp(name, files->shadow, files->shadow_len) == 0 &&
-           name[files->shadow_len] == '/';
+    return rest && rest[0] == '/';
 }
 
 void dfi_files_count_trips(struct df_link *link)

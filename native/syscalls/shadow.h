@@ -24,6 +24,8 @@
 #ifndef DF_SYSCALLS_SHADOW_H
 #define DF_SYSCALLS_SHADOW_H
 
+#include <string.h>
+
 #include "channel/held.h"
 #include "core/file.h"
 #include "syscalls/files.h"
@@ -40,6 +42,12 @@
 #define DFI_SHADOW_PATH     'p'
 
 #define DFI_SHADOW_NAME_MAX 160 /* bytes: files->shadow, a letter, two numbers */
+
+/* What the name has behind that of the shadow directory; NULL: it does not begin with it. */
+static inline const char *dfi_shadow_behind(const struct dfi_files *files, const char *name)
+{
+    return strncmp(name, files->shadow, files->shadow_len) == 0 ? name + files->shadow_len : NULL;
+}
 
 struct dfi_dirent { /* of getdents64(2) */
     uint64_t ino, next;
