@@ -46,7 +46,7 @@ def limit_remedy(code: int | None) -> str:
     """What helps where a limit of the process is in the way; else nothing."""
     if code == errno.EMFILE:  # and no file can be opened to import a module from
         words = f"process may have {files_limit()} open files here; allow more, for example "
-        words += "`ulimit -n 1024`"
+        words += f"`ulimit -n {max(1024, 2 * files_limit())}`"
     else:
         words = _other_limit(code)
     return f"(a {words})" if words else ""

@@ -3,7 +3,6 @@
 import errno
 import itertools
 import os
-import select
 import shlex
 import signal
 import socket
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from directfuse import _images, _native, _paths
 from directfuse._errors import asked, limit_remedy
+from directfuse._ready import ready
 from directfuse._served import READY, program_for
 
 __all__ = [
@@ -223,7 +223,7 @@ class MountServer:
         """Whether it has ended, and written what it had to write, within that time."""
         if self._process < 0:
             return True
-        if not select.select([self._process], [], [], seconds)[0]:
+        if not ready(self._process, seconds=seconds):
             return False
         with suppress(ChildProcessError):  # it is process 1's, or has been waited for
             os.waitid(os.P_PIDFD, self._process, os.WEXITED | os.WNOHANG)
@@ -231,7 +231,7 @@ class MountServer:
 
     def wait_or(self, other: int) -> bool:
         """Whether it has ended before the other descriptor was ready."""
-        return self._process in select.select([self._process, other], [], [])[0]
+        return self._process in ready(self._process, other)
 
     def terminate(self) -> None:
         """Ends it although programs run: their files answer EIO."""

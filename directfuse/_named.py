@@ -6,7 +6,6 @@ Beside its socket, NAME.socket, lies a link NAME.shadow to the directory that al
 import errno
 import fcntl
 import os
-import select
 import signal
 import socket
 import struct
@@ -17,6 +16,7 @@ from pathlib import Path
 from directfuse import _kernel, _native
 from directfuse._errors import asked, limit_remedy
 from directfuse._mount_server import ServerFailed
+from directfuse._ready import ready
 from directfuse._run import high_fd, mapped_limit, patiently, watching
 from directfuse._served import READY, hello_message
 from directfuse._shadow import discard_shadow, shadow_directory
@@ -87,7 +87,7 @@ def wait_for_server(path: str, process: int) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             door.connect(path)
             with _asked(door) as answer:
-                return ended not in select.select([answer.fileno(), ended], [], [])[0]
+                return ended not in ready(answer.fileno(), ended)
     finally:
         os.close(ended)
 
@@ -127,7 +127,7 @@ def _unanswered(name: str) -> str:
 def _await_end(server: int, name: str, say: Callable[[str], None]) -> None:
     words = f"@{name}: has been told to end, and still writes, hangs or is stopped; waiting"
     with patiently(say, words):
-        select.select([server], [], [])
+        ready(server)
 
 
 def _await_nobody(path: Path) -> None:
@@ -146,7 +146,7 @@ def _who_ends_it(door: socket.socket, path: Path, name: str) -> tuple[int, bool]
     with suppress(ProcessLookupError):
         process = asked(os.pidfd_open, number)
         listens = _has_open(number, _listeners(path))
-        if listens and not select.select([process], [], [], 0)[0]:
+        if listens and not ready(process, seconds=0):
             return process, False
         os.close(process)  # it has ended, and its number may be another's by now
     try:
@@ -297,7 +297,7 @@ class Joined:
         while connection := self._connect():
             with connection:
                 lost = connection.fileno()
-                if lost not in select.select([lost, over], [], [])[0]:
+                if lost not in ready(lost, over):
                     return
         say(f"the mount server @{self.name} has ended: files answer EIO from now on")
 

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _FILES_NEEDED = 20  # of a server and its first program, which end in odd ways with less
-_HIGH_FD = 1024  # descriptors of ours are below it: within the reach of small limits
+_HIGH_FD = 1024  # descriptors of ours are below it, in reach of small limits, if there is room
 _LOOK = 0.02  # seconds between two looks whether the server has ended
 _PATIENT_SECONDS = 5  # of somebody who is told nothing
 _FORWARDED = frozenset(
@@ -267,11 +267,15 @@ def run_command(
 
 
 def high_fd(taken: Iterable[int]) -> int:
-    """The highest descriptor number that is free, within the limits. Raises OSError: EMFILE."""
+    """The highest descriptor number that is free, within the limits; where none is below _HIGH_FD,
+    within twice that, and so on. Raises OSError: EMFILE."""
     used = set(taken)
-    for number in range(min(files_limit(), _HIGH_FD) - 1, 2, -1):
-        if number not in used and not _is_open(number):
-            return number
+    lowest, above, limit = 3, _HIGH_FD, files_limit()
+    while lowest < limit:
+        for number in range(min(above, limit) - 1, lowest - 1, -1):
+            if number not in used and not _is_open(number):
+                return number
+        lowest, above = above, 2 * above
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 

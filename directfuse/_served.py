@@ -8,7 +8,6 @@ import errno
 import io
 import os
 import pickle
-import select
 import shlex
 import socket
 import struct
@@ -22,6 +21,7 @@ from typing import Any, BinaryIO, Self
 from directfuse import _native, _paths
 from directfuse._errors import MountError, NotSupportedError, asked
 from directfuse._python import meaning
+from directfuse._ready import ready
 
 __all__ = ["READY", "Given", "hello_message", "mount_program", "program_for", "ready_message"]
 
@@ -208,9 +208,7 @@ def _launch(argv: Sequence[str], control: int, given: int) -> None:
 def _await(socket_: socket.socket, seconds: int = 0) -> bool:
     """Whether the server has something to say, within that time if it is limited. Here Ctrl-C
     works; who leaves by that, or late, closes the socket, which ends the server."""
-    waiting = select.poll()
-    waiting.register(socket_, select.POLLIN)
-    return bool(waiting.poll(seconds * 1000 or None))
+    return bool(ready(socket_.fileno(), seconds=seconds or None))
 
 
 def mount_program(path: str, argv: Sequence[str], flags: int) -> tuple[int, str]:

@@ -7,7 +7,6 @@ lives: so nothing that the user waits for the end of (`$(…)`, ssh) is left ope
 """
 
 import os
-import select
 import signal
 import sys
 import threading
@@ -15,6 +14,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from directfuse._cli._failure import Failure
+from directfuse._ready import ready
 from directfuse._run import watching
 
 __all__ = ["Background", "leave"]
@@ -52,13 +52,13 @@ class Background:
 
     def _listen(self, over: int) -> None:
         """Until that is readable: what the work has started may outlive it."""
-        while self._heard in select.select([self._heard, over], [], [])[0]:
+        while self._heard in ready(self._heard, over):
             with self._lock:
                 if self._is_ready():
                     self._say()
 
     def _is_ready(self) -> bool:
-        return bool(select.select([self._heard], [], [], 0)[0])
+        return bool(ready(self._heard, seconds=0))
 
     def _say(self) -> None:
         words = os.read(self._heard, _CHUNK)

@@ -12,6 +12,11 @@ from directfuse import _kernel
 COMMAND = [sys.executable, "-m", "directfuse"]
 
 
+def shell(script):
+    """As the words of a run's command."""
+    return ("--", "/bin/sh", "-c", script)
+
+
 @pytest.fixture
 def run(tmp_path):
     """Runs the command line in an empty directory; the result has returncode, stdout, stderr."""
@@ -23,6 +28,13 @@ def run(tmp_path):
         )
 
     return call
+
+
+@pytest.fixture
+def memory(tmp_path):
+    """A mountpoint that does not exist, and the option that mounts memfs there."""
+    point = tmp_path / "scratch"
+    return point, ("-m", f"memfs {point}")
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 
 import directfuse
 
-from .conftest import COMMAND
-from .test_run import _await, shell
+from .conftest import COMMAND, shell
+from .test_run import _await
 
 pytestmark = needs.run
 

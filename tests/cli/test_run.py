@@ -21,21 +21,10 @@ from directfuse import _paths
 from directfuse._cli.env import env
 from directfuse._mount_server import MountServer
 
-from .conftest import COMMAND, said_clearly
+from .conftest import COMMAND, said_clearly, shell
 from .filters import forbidden
 
 pytestmark = needs.run
-
-
-@pytest.fixture
-def memory(tmp_path):
-    """A mountpoint that does not exist, and the option that mounts memfs there."""
-    point = tmp_path / "scratch"
-    return point, ("-m", f"memfs {point}")
-
-
-def shell(script):
-    return ("--", "/bin/sh", "-c", script)
 
 
 def test_a_program_and_its_children_see_the_mount(run, memory):
@@ -136,63 +125,6 @@ def test_a_file_system_that_is_not_found_is_no_missing_command(run, tmp_path):
     assert (done.returncode, done.stdout) == (125, "")
     assert "no-such-file-system: neither a built-in file system (" in done.stderr
     assert ", fsspec) nor" in done.stderr
-
-
-def test_a_limit_of_open_files_is_named(memory):
-    words = shlex.join([*COMMAND, "run", *map(str, memory[1]), "--", "/bin/true"])
-    status = {}
-    for limit in (6, 9, 12, 15, 20, 24):
-        script = f"ulimit -n {limit}; exec {words}"
-        done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, timeout=50)
-        status[limit] = done.returncode
-        named = f"a process may have {limit} open files here" in done.stderr
-        assert named == (done.returncode == 125), done.stderr
-    assert status == {6: 125, 9: 125, 12: 125, 15: 125, 20: 0, 24: 0}
-
-
-@pytest.mark.parametrize("size", ["foo", "1g", "-5", "999T"])
-@pytest.mark.parametrize("variable", ["DIRECTFUSE_CACHE", "DIRECTFUSE_MAPPED"])
-def test_a_size_that_is_none_is_not_taken_for_a_small_one(run, memory, variable, size):
-    told = os.environ | {variable: size}
-    for words in (["run", *memory[1], "--", "true"], ["env", *memory[1]]):
-        done = run(*words, env=told)
-        assert done.returncode == 125 and said_clearly(done)
-        assert f"{variable}={size}: is no size; a number" in done.stderr
-    told[variable] = "1MB"
-    assert run("run", *memory[1], "--", "true", env=told).returncode == 0
-
-
-@pytest.mark.parametrize("size", [0, 10_000_000])
-def test_a_limit_of_files_sizes_is_named(run, memory, size):
-    limits = (size, size)
-    done = run(
-        "run",
-        *memory[1],
-        *shell("echo started"),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
-    )
-    assert done.returncode == 125 and said_clearly(done)
-    assert f"(a file may have {size >> 10} KiB here; " in done.stderr
-    assert done.stderr.endswith("`ulimit -f unlimited`)\n")
-
-
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_limit_of_address_space_is_named(run, memory, inside):
-    script = shlex.join([*COMMAND, "run", *map(str, memory[1]), "--", "/bin/true"])
-    if inside:  # by another process, which does not know what is the run's
-        limited = "prlimit --pid $$ --as=400000000; exec /bin/true"
-        done = run("run", *memory[1], *shell(limited))
-        assert "RLIMIT_AS, `ulimit -v`; RLIMIT_DATA, `ulimit -d`) (errno 12)\n" in done.stderr
-        assert done.returncode == 125
-    else:
-        done = subprocess.run(
-            ["/bin/sh", "-c", f"ulimit -v 400000; exec {script}"],
-            capture_output=True,
-            text=True,
-            timeout=50,
-        )
-        assert "(a process may have 400000 KiB of address space here;" in done.stderr
-        assert done.returncode == 125
 
 
 @pytest.mark.parametrize("command", [("run", "--", "/bin/true"), ("env", "-m", "memfs /x")])
