@@ -23,7 +23,9 @@ from directfuse._shadow import discard_shadow, shadow_directory
 
 __all__ = [
     "Joined",
+    "NoServer",
     "alone",
+    "end_listener",
     "end_server",
     "is_joined",
     "remove_left",
@@ -99,33 +101,47 @@ def end_server(name: str, say: Callable[[str], None], *, wait: bool = True) -> N
     Raises ServerFailed: there is none, or it is another's.
     """
     path = socket_path(name)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
-        try:
+    is_alone = end_listener(path, f"@{name}", say, wait=wait)
+    if wait and is_alone:
+        _await_nobody(path)
+        with alone(path.parent):
+            remove_left(path.parent)
+
+
+class NoServer(ServerFailed):
+    """Nobody listens where a server did, or could have."""
+
+
+def end_listener(path: Path, who: str, say: Callable[[str], None], *, wait: bool = True) -> bool:
+    """Ends the server of that socket. who: it is to users. wait, say: as above. Whether it is
+    alone: nobody else sees to what it leaves.
+
+    Raises NoServer: it has ended; ServerFailed: it is another's.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
             door.connect(os.fspath(path))
-        except OSError as error:
-            raise ServerFailed(f"@{name}: no mount server has that name") from error
-        with patiently(say, _unanswered(name)):
-            server, is_alone = _who_ends_it(door, path, name)
+            with patiently(say, _unanswered(who)):
+                server, is_alone = _who_ends_it(door, path)
+    except (FileNotFoundError, ConnectionError, ProcessLookupError) as error:
+        raise NoServer(f"{who}: no mount server has that name") from error
     try:
         signal.pidfd_send_signal(server, signal.SIGTERM)
         if wait:
-            _await_end(server, name, say)
-        if wait and is_alone:
-            _await_nobody(path)
-            with alone(path.parent):
-                remove_left(path.parent)
+            _await_end(server, who, say)
     except PermissionError as error:
-        raise ServerFailed(f"@{name}: its server is another user's") from error
+        raise ServerFailed(f"{who}: its server is another user's") from error
     finally:
         os.close(server)
+    return is_alone
 
 
-def _unanswered(name: str) -> str:
-    return f"@{name}: does not answer: it has not mounted yet, hangs or is stopped; waiting"
+def _unanswered(who: str) -> str:
+    return f"{who}: does not answer: it has not mounted yet, hangs or is stopped; waiting"
 
 
-def _await_end(server: int, name: str, say: Callable[[str], None]) -> None:
-    words = f"@{name}: has been told to end, and still writes, hangs or is stopped; waiting"
+def _await_end(server: int, who: str, say: Callable[[str], None]) -> None:
+    words = f"{who}: has been told to end, and still writes, hangs or is stopped; waiting"
     with patiently(say, words):
         ready(server)
 
@@ -138,9 +154,10 @@ def _await_nobody(path: Path) -> None:
         probe.recv(1)  # nobody answers any more: this ends when the last of them has closed
 
 
-def _who_ends_it(door: socket.socket, path: Path, name: str) -> tuple[int, bool]:
+def _who_ends_it(door: socket.socket, path: Path) -> tuple[int, bool]:
     """A descriptor of the process to be told; whether it is the server itself: `directfuse serve`,
-    which listens, has given it the socket, and sees to what is left, may have been killed."""
+    which listens, has given it the socket, and sees to what is left, may have been killed, and
+    `directfuse env` has ended."""
     credentials = door.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     number = _UCRED.unpack(credentials)[0]
     with suppress(ProcessLookupError):
@@ -149,10 +166,7 @@ def _who_ends_it(door: socket.socket, path: Path, name: str) -> tuple[int, bool]
         if listens and not ready(process, seconds=0):
             return process, False
         os.close(process)  # it has ended, and its number may be another's by now
-    try:
-        return asked(os.pidfd_open, _server_behind(door)), True
-    except OSError as error:
-        raise ServerFailed(f"@{name}: its server has just ended") from error
+    return asked(os.pidfd_open, _server_behind(door)), True
 
 
 def _listeners(path: Path) -> set[str]:
@@ -258,7 +272,7 @@ class Joined:
         lets us not in."""
         self.name = name
         self.path = socket_path(name)
-        with patiently(say, _unanswered(name)):
+        with patiently(say, _unanswered(f"@{name}")):
             self.mountpoints = _mountpoints(name)
         self._link = self.path.with_suffix(".shadow")
         try:

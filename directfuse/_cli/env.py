@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import signal
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,10 +12,11 @@ import click
 from directfuse import _paths
 from directfuse._cli._config import Config
 from directfuse._cli._failure import Failure
+from directfuse._cli._output import say
 from directfuse._cli._start import output_is_closed
 from directfuse._cli.run import is_entered, join, mount_commands, mount_options
 from directfuse._mount_server import MountServer, ServerFailed
-from directfuse._named import Joined
+from directfuse._named import Joined, NoServer, end_listener
 from directfuse._run import high_fd, mapped_limit
 from directfuse._run_block import RunBlock, dispatch_is_there, openat2_is_free
 from directfuse._shadow import discard_shadow, shadow_directory
@@ -26,7 +26,6 @@ __all__ = ["env"]
 
 _VARIABLE = "DIRECTFUSE_RUN"  # native/intercept/preload.c
 _SOCKET = "run.socket"  # in the run's directory: where its programs join
-_SERVER = "server"  # in the run's directory: the process id of its mount server
 _LINK = "preload.so"  # in the run's directory: to the library that enters programs
 
 
@@ -86,8 +85,8 @@ def env(lines: Sequence[str], config: Config | None, placement: str, end: bool) 
             _begin_joined(directory, joined)
         _tell(directory)
     except BaseException:  # an interruption, a full disk: who was not told of it could not end it
-        with suppress(Failure):
-            _end_server(directory)
+        with suppress(Failure, OSError):
+            _end_server(directory, wait=False)
         discard_shadow(shadow)
         raise
 
@@ -124,8 +123,6 @@ def _begin(directory: Path, commands: Sequence[Sequence[str]], shadow: Path) -> 
             raise Failure(str(error)) from error
     try:
         server.leave()
-        (directory / _SERVER).write_text(f"{server.pid}\n")
-        (directory / _SERVER).chmod(0o600)
         text = f"server={high_fd(())}\nshadow={shadow}\n{limit}"
         RunBlock(text, _paths.loader(), file=directory / "run", openat2=openat2_is_free()).close()
     except BaseException:
@@ -142,15 +139,16 @@ def _begin_joined(directory: Path, joined: Joined) -> None:
     ).close()
 
 
-def _end_server(directory: Path) -> None:
-    """Not one that was joined: it is others'."""
-    if (directory / _SOCKET).is_symlink():
+def _end_server(directory: Path, *, wait: bool = True) -> None:
+    """Not one that was joined: it is others'. wait: until it has written what it holds."""
+    path = directory / _SOCKET
+    if path.is_symlink():
         return
     try:
-        with suppress(ProcessLookupError):  # it was killed
-            os.kill(int((directory / _SERVER).read_text()), signal.SIGTERM)
-    except (OSError, ValueError) as error:
-        raise Failure(f"{directory}: its mount server cannot be ended: {error}") from error
+        with suppress(NoServer):  # it was killed
+            end_listener(path, str(directory), say, wait=wait)
+    except ServerFailed as error:
+        raise Failure(str(error)) from error
 
 
 def _end() -> None:

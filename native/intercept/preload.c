@@ -52,9 +52,10 @@ static const char *variable(char **envp)
     return NULL;
 }
 
+/* And how to do without: no program would start, nor would `directfuse env --end`. */
 static void say(const char *path, const char *what, long error)
 {
-    char line[PATH_MAX + 128];
+    char line[PATH_MAX + 256];
     struct dfi_text text = DFI_TEXT(line);
     dfi_text_add(&text, "directfuse: ");
     dfi_text_add(&text, path);
@@ -62,7 +63,7 @@ static void say(const char *path, const char *what, long error)
     dfi_text_add(&text, what);
     dfi_text_add(&text, " (errno ");
     dfi_text_add_number(&text, (unsigned long)-error);
-    dfi_text_add(&text, ")\n");
+    dfi_text_add(&text, "); to end it: unset LD_PRELOAD; eval \"$(directfuse env --end)\"\n");
     dfi_kernel(__NR_write, 2, line, text.used);
 }
 

@@ -48,6 +48,8 @@ const char *dfi_start_refusal(long error)
         return "the directory of its run, in /dev/shm, is read-only here";
     case -ENOENT:
         return "the directory of its run, in /dev/shm, is gone, or is not to be seen from here";
+    case -ECONNREFUSED:
+        return "the mount server of its run has ended";
     case -ENOSPC:
         return "/dev/shm has no room for its run (df /dev/shm; df -i /dev/shm)";
     case -EPROTO:

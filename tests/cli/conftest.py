@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,25 @@ COMMAND = [sys.executable, "-m", "directfuse"]
 def shell(script):
     """As the words of a run's command."""
     return ("--", "/bin/sh", "-c", script)
+
+
+def processes_with(word):
+    """Those that have it as a word of their command lines, as mount servers have mountpoints."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = file.read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if os.fsencode(word) in words:
+            found.append(file.parent.name)
+    return found
+
+
+def wait_until(condition):
+    """The test's own time-out ends what never becomes so."""
+    while not condition():
+        time.sleep(0.01)
 
 
 @pytest.fixture

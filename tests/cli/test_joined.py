@@ -16,8 +16,7 @@ import pytest
 
 import directfuse
 
-from .conftest import COMMAND, shell
-from .test_run import _await
+from .conftest import COMMAND, shell, wait_until
 
 pytestmark = needs.run
 
@@ -39,7 +38,7 @@ class Server:
             stderr=subprocess.PIPE,
             text=True,
         )
-        _await(lambda: self.link.is_symlink() or self.process.poll() is not None)
+        wait_until(lambda: self.link.is_symlink() or self.process.poll() is not None)
         self.shadow = self.link.readlink()
 
     def end(self):
@@ -197,7 +196,7 @@ def test_a_run_that_is_killed_leaves_the_server_healthy(run, server):
         found = run("run", "-m", "@tmp", *python(_OTHER, server.point)).stdout.split()
         return found == ["taken", "taken", "first", "firstsecond"]
 
-    _await(is_free)
+    wait_until(is_free)
     assert server.process.poll() is None
 
 
@@ -380,7 +379,7 @@ def slow(tmp_path, monkeypatch):
 def test_a_run_that_waits_until_its_server_has_mounted_can_be_ended(slow, number):
     """Its signals waited, too: Ctrl-C did nothing until the server answered."""
     run = subprocess.Popen([*COMMAND, "run", "-m", slow, "--", "true"])
-    _await(lambda: Path(f"/proc/{run.pid}/syscall").read_text().startswith(f"{_PPOLL} "))
+    wait_until(lambda: Path(f"/proc/{run.pid}/syscall").read_text().startswith(f"{_PPOLL} "))
     run.send_signal(number)
     assert run.wait(timeout=20) == -number
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import needs
@@ -17,11 +16,10 @@ import pytest
 from building import build
 from click.testing import CliRunner
 
-from directfuse import _paths
 from directfuse._cli.env import env
 from directfuse._mount_server import MountServer
 
-from .conftest import COMMAND, said_clearly, shell
+from .conftest import COMMAND, processes_with, said_clearly, shell, wait_until
 from .filters import forbidden
 
 pytestmark = needs.run
@@ -189,40 +187,6 @@ def test_a_killed_server_is_eio_and_said(run, memory, tmp_path):
     assert words in done.stderr
 
 
-def test_by_the_environment(memory):
-    point, (_, line) = memory
-    command = shlex.join(COMMAND)
-    script = (
-        f"eval \"$({command} env -m '{line}')\"; sh -c 'echo y >{point}/f'; cat {point}/f; "
-        f'd=${{DIRECTFUSE_RUN%/run}}; ls -d $d; eval "$({command} env --end)"; '
-        "echo $LD_PRELOAD$DIRECTFUSE_RUN; ls -d $d* || echo gone; ls -d " + str(point)
-    )
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=50
-    )
-    first, directory, *rest = done.stdout.splitlines()
-    assert first == "y"
-    assert directory.startswith("/")
-    assert rest == ["", "gone"]
-    assert done.returncode != 0  # the last ls: the mountpoint is gone
-
-
-def test_by_the_environment_where_the_library_lies_below_a_blank(memory, monkeypatch, tmp_path):
-    point, (_, line) = memory
-    library = tmp_path / "a b:c" / "preload.so"
-    library.parent.mkdir()
-    library.symlink_to(_paths.preload_library())
-    monkeypatch.setattr(_paths, "preload_library", lambda: library)
-    told = CliRunner().invoke(env, ["-m", line]).stdout
-    named = dict(shlex.split(word)[1].split("=", 1) for word in told.splitlines())
-    words = shell(f"echo y >{point}/f; cat {point}/f")[1:]
-    done = subprocess.run(words, env=os.environ | named, capture_output=True, text=True, timeout=50)
-    assert (done.stdout, done.stderr) == ("y\n", "")
-    ended = CliRunner().invoke(env, ["--end"], env=named)
-    assert ended.stdout == "unset DIRECTFUSE_RUN\nunset LD_PRELOAD\n"
-    assert not Path(named["DIRECTFUSE_RUN"]).parent.exists()
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_a_configuration_file(run, memory, tmp_path, encoding):
     point, _ = memory
@@ -317,38 +281,6 @@ def test_a_run_without_a_mount_says_so(run):
     assert done.stderr == "directfuse: nothing is mounted, for no file system was named (-m)\n"
 
 
-def test_an_environment_that_nobody_was_told_of_is_ended(tmp_path):
-    """Else its server stays for ever: `--end` needs what was to be printed."""
-    image = tmp_path / "served"
-    image.mkdir()
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*COMMAND, "env", "-m", f"passthrough {image} {tmp_path}/mnt"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=50,
-        )
-    assert done.returncode == 125 and said_clearly(done)
-    await_end_of(str(image))
-
-
-def test_an_environment_that_is_interrupted_is_ended(monkeypatch, tmp_path):
-    """Between the mount and the words that tell of it."""
-    directories = []
-
-    def interrupted(directory):
-        directories.append(directory)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("directfuse._cli.env._preload", interrupted)
-    (image := tmp_path / "served").mkdir()
-    done = CliRunner().invoke(env, ["-m", f"passthrough {image} {tmp_path}/mnt"])
-    assert done.exit_code == 1 and directories and not directories[0].exists()
-    await_end_of(str(image))
-
-
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_server_whose_start_is_interrupted_is_ended(monkeypatch, tmp_path, ready):
     """Also one that has said that it is ready; the signal may come with those words."""
@@ -364,62 +296,7 @@ def test_a_server_whose_start_is_interrupted_is_ended(monkeypatch, tmp_path, rea
     (image := tmp_path / "served").mkdir()
     done = CliRunner().invoke(env, ["-m", f"passthrough {image} {tmp_path}/mnt"])
     assert done.exit_code == 1
-    await_end_of(str(image))
-
-
-def await_end_of(word):
-    """Of the processes that have it in a word of their command lines."""
-    deadline = time.monotonic() + 20
-    while servers := processes_with(word):
-        assert time.monotonic() < deadline, servers
-        time.sleep(0.01)
-
-
-def processes_with(word):
-    """Those that have it in a word of their command lines."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = file.read_bytes().split(b"\0")
-        except OSError:  # it has ended
-            continue
-        if word.encode() in words:
-            found.append(file.parent.name)
-    return found
-
-
-def test_an_environment_is_not_begun_where_nobody_is_told_of_it(tmp_path):
-    """It said nothing, with status 0, and its server stayed."""
-    image = tmp_path / "served"
-    image.mkdir()
-    words = shlex.join([*COMMAND, "env", "-m", f"passthrough {image} {tmp_path}/mnt"])
-    done = subprocess.run(
-        ["/bin/sh", "-c", f"{words} >&-"],
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert done.returncode == 125 and "standard output is closed" in done.stderr
-    assert not processes_with(str(image))
-
-
-def test_the_end_of_an_environment_takes_nothing_to_mount(run, memory):
-    done = run("env", *memory[1], "--end")
-    assert (done.returncode, done.stdout) == (125, "") and "--end stands alone" in done.stderr
-
-
-def test_an_environment_that_was_ended_is_left(run, tmp_path):
-    """By another shell, or with a server that was killed."""
-    killed = tmp_path / "killed"
-    killed.mkdir()
-    (killed / "server").write_text(f"{1 << 22}\n")  # no process can have that id
-    for directory in (tmp_path / "gone", killed):
-        named = {"DIRECTFUSE_RUN": f"{directory}/run", "LD_PRELOAD": ""}
-        done = run("env", "--end", env=os.environ | named)
-        assert done.stdout == "unset DIRECTFUSE_RUN\nunset LD_PRELOAD\n"
-        assert done.returncode == 0 and ("ended already" in done.stderr) != (directory == killed)
-    assert not any(tmp_path.iterdir())
+    wait_until(lambda: not processes_with(image))
 
 
 def test_statistics_that_cannot_be_written_are_refused_before_the_start(run, tmp_path):
@@ -562,8 +439,8 @@ def test_what_runs_on_keeps_the_mount(memory, tmp_path):
     process.stdout.close()
     assert process.wait(20) == 0
     (tmp_path / "go").touch()
-    _await(lambda: late.exists() and late.read_text() == "x\n")
-    _await(lambda: not _processes_that_name(point))
+    wait_until(lambda: late.exists() and late.read_text() == "x\n")
+    wait_until(lambda: not processes_with(point))
 
 
 #: On one processor, on which the program only runs when this has nothing to do.
@@ -607,26 +484,8 @@ def test_output_ends_with_the_command_though_others_run_on(run, tmp_path, option
     assert (done.returncode, done.stdout, done.stderr) == (0, "words\n", "more\n")
     assert not late.exists()  # run() has read both pipes to their ends
     (tmp_path / "go").touch()
-    _await(lambda: late.exists() and late.read_text() == f"{point}\n")
-    _await(lambda: not _processes_that_name(point))
-
-
-def _processes_that_name(word):
-    """The mount server: it carries the mountpoint in its words."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if os.fsencode(word) in path.read_bytes():
-                found.append(path)
-        except OSError:  # it has just ended
-            continue
-    return found
-
-
-def _await(condition):
-    """Until it is so; the test's own time-out ends what never becomes so."""
-    while not condition():
-        time.sleep(0.01)
+    wait_until(lambda: late.exists() and late.read_text() == f"{point}\n")
+    wait_until(lambda: not processes_with(point))
 
 
 def test_a_mount_in_a_mount(run, memory):

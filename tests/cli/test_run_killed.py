@@ -17,8 +17,7 @@ from directfuse._mount_server import Report
 from directfuse._run import Serving
 from directfuse._shadow import Shadow
 
-from .conftest import COMMAND
-from .test_run import _await
+from .conftest import COMMAND, wait_until
 
 pytestmark = needs.run
 
@@ -70,7 +69,7 @@ def test_programs_go_on_without_it_and_the_directory_goes_with_the_last(begin, t
     run.wait()
     go.touch()
     outer = shadow.parent
-    _await(lambda: not list(outer.parent.glob(f"{outer.name}*")))
+    wait_until(lambda: not list(outer.parent.glob(f"{outer.name}*")))
     assert result.read_text() == "written\n"
 
 
@@ -84,7 +83,7 @@ def test_what_is_left_of_run_and_server_goes_with_the_next_run(begin):
         Shadow().remove()
         return not shadow.exists()
 
-    _await(is_removed)
+    wait_until(is_removed)
     assert other.path.is_dir()
     other.remove()
     assert not other.path.exists()
@@ -113,13 +112,13 @@ def test_the_data_of_a_mapped_file_go_though_somebody_maps_another_at_its_close(
     mapped, go, closed = steps
     words = [sys.executable, "-S", "-c", _MAPS, tmp_path / "m" / "f", *steps]
     _, shadow, _ = begin("exec " + shlex.join(map(str, words)))
-    _await(mapped.exists)
+    wait_until(mapped.exists)
     with (shadow / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert len(list((shadow / "d").iterdir())) == 1
         go.touch()
-        _await(closed.exists)
-    _await(lambda: not list((shadow / "d").iterdir()))
+        wait_until(closed.exists)
+    wait_until(lambda: not list((shadow / "d").iterdir()))
     go.unlink()
 
 
