@@ -33,9 +33,11 @@ __all__ = [
     "is_in_run",
     "mounts",
     "orphans_adopted",
+    "unescaped",
     "unmount",
 ]
 
+_TABLE = "/proc/self/mountinfo"
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _PR_INSIDE = 0x64664931  # native/intercept/intercept.h
 _PR_SET_CHILD_SUBREAPER = 36
@@ -72,18 +74,18 @@ class Mount:
 
 def mounts() -> list[Mount]:
     """All mounts this process sees, in the order they were stacked."""
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+    with open(_TABLE, encoding="utf-8", errors="surrogateescape", newline="\n") as table:
         return [_parse(line) for line in table]
 
 
 def _parse(line: str) -> Mount:
     head, _, tail = line.partition(" - ")
     fields, kind = head.split(" "), tail.rstrip("\n").split(" ")
-    return Mount(int(fields[0]), _unescape(fields[4]), kind[0], _unescape(kind[1]))
+    return Mount(int(fields[0]), unescaped(fields[4]), kind[0], unescaped(kind[1]))
 
 
-def _unescape(field: str) -> str:
-    """Undoes \\040 and its like."""
+def unescaped(field: str) -> str:
+    """Undoes \\040 and its like, proc_pid_mounts(5)."""
     raw = re.sub(
         rb"\\([0-7]{3})",
         lambda match: bytes([int(match[1], 8)]),
@@ -315,7 +317,7 @@ class Program:
 
 @contextmanager
 def _mountinfo_changes() -> Iterator["_Waiter"]:
-    fd = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield _Waiter(fd)
     finally:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from directfuse import _images, _native, _paths
+from directfuse import _images, _kernel, _native, _paths
 from directfuse._errors import asked, limit_remedy
 from directfuse._ready import ready
 from directfuse._served import READY, program_for
@@ -66,7 +66,8 @@ class Report:
 
     def _lines(self) -> list[str]:
         size = os.fstat(self.fd).st_size
-        return os.fsdecode(os.pread(self.fd, size, 0)).splitlines()
+        text = os.fsdecode(os.pread(self.fd, size, 0))
+        return list(filter(None, text.split("\n")))
 
     def last_words(self) -> str:
         """How it has ended, as far as it could tell (native/server/crash.h)."""
@@ -108,7 +109,8 @@ class Report:
         """Mountpoints of those that have ended by themselves, once it has ended."""
         lines = self._lines()
         pairs = itertools.pairwise(lines)
-        return [line.partition(" ")[2] for line, after in pairs if after == "ended"]
+        points = [line.partition(" ")[2] for line, after in pairs if after == "ended"]
+        return list(map(_kernel.unescaped, points))
 
     def operations(self) -> dict[str, dict[str, OpCount]]:
         """By mountpoint and operation, once it has ended; nothing before."""
@@ -118,7 +120,7 @@ class Report:
             if name in (*_TROUBLE, "ended"):
                 continue
             if name == "mount":
-                ops = mounts[rest] = {}
+                ops = mounts[_kernel.unescaped(rest)] = {}
             else:
                 ops[name] = OpCount(*map(int, rest.split()))
         return mounts

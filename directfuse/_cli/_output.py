@@ -10,7 +10,16 @@ import click
 
 from directfuse._cli._failure import tell
 
-__all__ = ["duration", "json_option", "print_json", "print_table", "progress", "ratio", "say"]
+__all__ = [
+    "duration",
+    "json_option",
+    "one_cell",
+    "print_json",
+    "print_table",
+    "progress",
+    "ratio",
+    "say",
+]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -33,7 +42,7 @@ def print_table(
     """
     if not sys.stdout.isatty():
         for row in (columns, *rows):
-            click.echo("\t".join(map(_one_cell, row)))
+            click.echo("\t".join(map(one_cell, row)))
         return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -48,7 +57,7 @@ def print_table(
     Console().print(table)
 
 
-def _one_cell(text: str) -> str:
+def one_cell(text: str) -> str:
     """What a program said may have lines and tabs of its own."""
     return text.replace("\n", " ").replace("\t", " ")
 

@@ -15,7 +15,7 @@ import click
 from directfuse import _kernel, _paths
 from directfuse._cli._config import PLACEMENTS, RESTARTS, Config, check_placement, read_config
 from directfuse._cli._failure import CANNOT_EXECUTE, NOT_FOUND, Failure
-from directfuse._cli._output import say
+from directfuse._cli._output import one_cell, say
 from directfuse._cli._words import FileName, Seconds
 from directfuse._cli.mount import resolve, split
 from directfuse._command import positional_words
@@ -393,4 +393,4 @@ def _print(report: dict[str, Any]) -> None:
     rows.append(("event", "count"))
     rows += [(name, str(count)) for name, count in report["events"].items()]
     for row in rows:
-        click.echo("\t".join(row), err=True)
+        click.echo("\t".join(map(one_cell, row)), err=True)

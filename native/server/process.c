@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "channel/message.h"
@@ -75,12 +76,28 @@ static bool is_there(int mount)
     return found;
 }
 
+/* A line stays one: what would end it, and what escapes that, as in /proc/mounts. `to` has room for
+ * four bytes of each. */
+static void escape(char *to, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n' || *text == '\\')
+            to = stpcpy(to, *text == '\n' ? "\\012" : "\\134");
+        else
+            *to++ = *text;
+    *to = '\0';
+}
+
+/* In one write: a crash may be told meanwhile. */
 static void write_point(int fd, int mount)
 {
     const struct df_mount_info *found = find(served, served_count, mount);
+    char point[4 * sizeof(found->mountpoint)];
 
-    if (found)
-        dprintf(fd, "mount %s\n%s", found->mountpoint, is_there(mount) ? "" : "ended\n");
+    if (!found)
+        return;
+    escape(point, found->mountpoint);
+    dprintf(fd, "mount %s\n%s", point, is_there(mount) ? "" : "ended\n");
 }
 
 static void write_report(int fd, int mount)

@@ -21,10 +21,10 @@ DF_PRIVATE_EXPORT int df_server_process_configure(char *message, size_t size);
 
 /*
  * df_serve() for all mounts of this process, with the descriptors of its command line. Each mount
- * says at its end, to `report` (-1: nobody), what it has done: a line "mount MOUNTPOINT", then
- * "NAME CALLS ERRORS BYTES" for each operation that was called, or "ended" where it had ended by
- * itself. kept: of a server that is started again, NULL: it is not (keeper.h). Once for a process.
- * 0 or -errno.
+ * says at its end, to `report` (-1: nobody), what it has done: a line "mount MOUNTPOINT",
+ * escaped as in /proc/mounts, then "NAME CALLS ERRORS BYTES" for each operation that was called, or
+ * "ended" where it had ended by itself. kept: of a server that is started again, NULL: it is not
+ * (keeper.h). Once for a process. 0 or -errno.
  */
 DF_PRIVATE_EXPORT int df_server_process(int control, int listener, bool stay, int report,
                                         const struct df_kept *kept);

@@ -299,6 +299,19 @@ def test_a_server_whose_start_is_interrupted_is_ended(monkeypatch, tmp_path, rea
     wait_until(lambda: not processes_with(image))
 
 
+def test_statistics_name_a_mountpoint_of_several_lines(run, tmp_path):
+    """Its second line was taken for an operation."""
+    point, file = tmp_path / "a\nb \\012\u2028\rc", tmp_path / "stats.json"
+    mount = ("-m", f"memfs {shlex.quote(str(point))}")
+    done = run("run", f"--stats={file}", *mount, "--", "mkdir", point / "d")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(file.read_text())
+    assert report["mounts"].keys() == {str(point)}
+    assert report["mounts"][str(point)]["mkdir"]["calls"] == 1
+    done = run("run", "--stats", *mount, "--", "mkdir", point / "d")
+    assert f"mkdir\t1\t0\t0\t{tmp_path}/a b \\012" in done.stderr
+
+
 def test_statistics_that_cannot_be_written_are_refused_before_the_start(run, tmp_path):
     done = run("run", "--stats=missing/stats.json", "--", "touch", tmp_path / "started")
     assert done.returncode == 125 and not (tmp_path / "started").exists()
