@@ -3,15 +3,22 @@
  * directory.
  */
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <string.h>
 #include <sys/xattr.h>
+
+#include <linux/xattr.h> /* behind sys/xattr.h, whose names it then leaves alone */
 
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
+#include "syscalls/ids.h"
 #include "syscalls/way.h"
 
 #define NAME_SIZE      256   /* XATTR_NAME_MAX and NUL */
 #define VALUE_SIZE_MAX 65536 /* XATTR_SIZE_MAX */
+#define LIST_SIZE_MAX  4096  /* of access control: no mount takes a longer one */
 #define AT_FLAGS       (AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)
 
 enum which { GET, SET, LIST, REMOVE };
@@ -46,6 +53,71 @@ static bool take_words(struct request *r)
         return false;
     return r->which == LIST || dfi_copy_path(r->taken, r->name, NAME_SIZE) > 0;
 }
+
+/* ---- access control lists (acl(5)), which name users and groups ------------------------------ */
+
+/* Whether those of the program's namespace are others than those of the run. */
+static bool names_others(const struct request *r)
+{
+    return dfi_process()->files->ids && (strcmp(r->taken, XATTR_NAME_POSIX_ACL_ACCESS) == 0 ||
+                                         strcmp(r->taken, XATTR_NAME_POSIX_ACL_DEFAULT) == 0);
+}
+
+/* Of an id that the namespace does not have a list is made that is none: of -1. */
+static void bring_id(struct posix_acl_xattr_entry *entry)
+{
+    const struct dfi_files *files = dfi_process()->files;
+
+    if ((entry->e_tag == ACL_USER && !dfi_ids_user(files, &entry->e_id)) ||
+        (entry->e_tag == ACL_GROUP && !dfi_ids_group(files, &entry->e_id)))
+        entry->e_id = (uint32_t)ACL_UNDEFINED_ID;
+}
+
+static void show_id(struct posix_acl_xattr_entry *entry)
+{
+    const struct dfi_files *files = dfi_process()->files;
+
+    if (entry->e_tag == ACL_USER)
+        entry->e_id = dfi_ids_user_inside(files, entry->e_id);
+    else if (entry->e_tag == ACL_GROUP)
+        entry->e_id = dfi_ids_group_inside(files, entry->e_id);
+}
+
+/* Each entry of the list, which may be the program's memory. */
+static long change_ids(char *list, size_t size, void (*change)(struct posix_acl_xattr_entry *))
+{
+    struct posix_acl_xattr_entry entry;
+    size_t at = sizeof(struct posix_acl_xattr_header);
+
+    for (; at + sizeof(entry) <= size; at += sizeof(entry)) {
+        if (dfi_copy_from(&entry, list + at, sizeof(entry)) < 0)
+            return -EFAULT;
+        change(&entry);
+        if (dfi_copy_to(list + at, &entry, sizeof(entry)) < 0)
+            return -EFAULT;
+    }
+    return 0;
+}
+
+/* A list that is to be set, as the run is to have it. */
+static void bring_list(struct request *r, char list[LIST_SIZE_MAX])
+{
+    if (r->which != SET || r->size > LIST_SIZE_MAX || !names_others(r) ||
+        dfi_copy_from(list, r->value, r->size) < 0)
+        return;
+    change_ids(list, r->size, bring_id);
+    r->value = list;
+}
+
+/* What a mount has said, as the program is to see it. */
+static long show_list(const struct request *r, long ret)
+{
+    if (r->which != GET || ret <= 0 || r->size == 0 || !names_others(r))
+        return ret;
+    return change_ids(r->value, (size_t)ret, show_id) < 0 ? -EFAULT : ret;
+}
+
+/* ---- one call -------------------------------------------------------------------------------- */
 
 static long by_fd(const struct request *r, int fd)
 {
@@ -123,26 +195,30 @@ static long by_leg(struct dfi_way *way, const struct request *r)
 
 static long run(struct dfi_frame *frame, struct request *r)
 {
+    char list[LIST_SIZE_MAX];
     struct dfi_way way;
     long ret;
 
     if (!take_words(r))
         return DFI_PASS;
     ret = dfi_way_begin(&way, frame);
+    bring_list(r, list);
     while (dfi_way_next(&way, &ret))
         ret = by_leg(&way, r);
-    return dfi_way_end(&way, ret);
+    return dfi_way_end(&way, way.ours ? show_list(r, ret) : ret);
 }
 
 static long run_fd(struct dfi_frame *frame, struct request *r)
 {
+    char list[LIST_SIZE_MAX];
     struct dfi_record record;
     long ret;
 
     if (!dfi_fd_is_of_mount(frame->args[0]) || !take_words(r))
         return dfi_other_fd(frame->args[0]);
     dfi_record_begin(&record);
-    ret = by_fd(r, DF_FD_BASE + (int)frame->args[0]);
+    bring_list(r, list);
+    ret = show_list(r, by_fd(r, DF_FD_BASE + (int)frame->args[0]));
     dfi_record_end(&record);
     return ret;
 }

@@ -253,7 +253,12 @@ static uint32_t find_inside(const struct dfi_id_range *ranges, uint32_t count, u
     for (uint32_t i = 0; i < count; i++)
         if (id >= ranges[i].outside && id - ranges[i].outside < ranges[i].count)
             return ranges[i].inside + (id - ranges[i].outside);
-    return NOBODY;
+    return (uint32_t)-1;
+}
+
+static uint32_t or_nobody(uint32_t id)
+{
+    return id == (uint32_t)-1 ? NOBODY : id;
 }
 
 bool dfi_ids_user(const struct dfi_files *files, uid_t *id)
@@ -267,6 +272,17 @@ bool dfi_ids_group(const struct dfi_files *files, gid_t *id)
            find_outside(files->ids->range + files->ids->users, files->ids->groups, id);
 }
 
+uid_t dfi_ids_user_inside(const struct dfi_files *files, uid_t id)
+{
+    return files->ids ? find_inside(files->ids->range, files->ids->users, id) : id;
+}
+
+gid_t dfi_ids_group_inside(const struct dfi_files *files, gid_t id)
+{
+    return files->ids ? find_inside(files->ids->range + files->ids->users, files->ids->groups, id)
+                      : id;
+}
+
 bool dfi_ids_all(const struct dfi_files *files)
 {
     const struct dfi_ids *ids = files->ids;
@@ -277,10 +293,8 @@ bool dfi_ids_all(const struct dfi_files *files)
 
 void dfi_ids_show(const struct dfi_files *files, uid_t *user, gid_t *group)
 {
-    const struct dfi_ids *ids = files->ids;
-
-    if (!ids)
+    if (!files->ids)
         return;
-    *user = find_inside(ids->range, ids->users, *user);
-    *group = find_inside(ids->range + ids->users, ids->groups, *group);
+    *user = or_nobody(dfi_ids_user_inside(files, *user));
+    *group = or_nobody(dfi_ids_group_inside(files, *group));
 }

@@ -54,6 +54,10 @@ bool dfi_ids_all(const struct dfi_files *files);
 bool dfi_ids_user(const struct dfi_files *files, uid_t *id);
 bool dfi_ids_group(const struct dfi_files *files, gid_t *id);
 
+/* What the program calls an id of the run; -1: it has no number for it. */
+uid_t dfi_ids_user_inside(const struct dfi_files *files, uid_t id);
+gid_t dfi_ids_group_inside(const struct dfi_files *files, gid_t id);
+
 /* The owner of a file as the program is to see it. */
 void dfi_ids_show(const struct dfi_files *files, uid_t *user, gid_t *group);
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import struct
 import subprocess
 import sys
 
@@ -32,6 +33,34 @@ def enter(users, groups, also=lambda: None):
     write("uid_map", users)
     also()
     write("gid_map", groups)
+
+
+LIST = "system.posix_acl_access"
+
+
+def make_list(user, group):
+    """An access control list that names these two; see acl(5)."""
+    entries = (1, 6, -1), (2, 4, user), (4, 4, -1), (8, 4, group), (16, 6, -1), (32, 0, -1)
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+
+
+def named(file):
+    words = struct.iter_unpack("<HHi", os.getxattr(file, LIST)[4:])
+    return [(tag, number) for tag, _, number in words]
+
+
+def name_others(file):
+    """Users and groups in lists are called by the ids of the namespace."""
+    print(attempt(named, "listed"), attempt(named, file))
+    for user, group in (0, 0), (5, 6), (3, 0), (0, 3), (-1, 0):
+        print(
+            user,
+            group,
+            attempt(os.setxattr, file, LIST, make_list(user, group)),
+            attempt(named, file),
+        )
+    with open(file) as opened:
+        print(attempt(os.setxattr, opened.fileno(), LIST, make_list(5, 0)), named(opened.fileno()))
 
 
 def by_shell(script):
@@ -73,8 +102,10 @@ def work(place):
 def mapped():
     enter("0 65534 1", "0 65534 1", lambda: print("users only", seen("nobodys", "roots")))
     work("mapped")
+    name_others("by-mapped")
     enter("5 0 1", "6 0 1")
     work("nested")
+    name_others("by-nested")
 
 
 def unmapped():
@@ -121,15 +152,17 @@ def ranges():
     assert os.waitpid(pid, 0)[1] == 0
 
 
-for name in "roots", "nobodys", "private", "others":
+for name in "roots", "nobodys", "private", "others", "listed":
     open(name, "w").close()
 os.mkdir("closed", 0o700)
 os.chmod("private", 0o600)
 os.chmod(".", 0o777)
 os.chown("nobodys", NOBODY, NOBODY)
 os.chown("others", 12, 7)
+os.setxattr("listed", LIST, make_list(NOBODY, 12))
 in_child(mapped)
 in_child(unmapped)
 in_child(by_command)
 ranges()
 print(seen(*sorted(os.listdir("."))))
+print([named(name) for name in ("listed", "by-mapped", "by-nested")])
