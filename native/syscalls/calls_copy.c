@@ -279,14 +279,23 @@ long dfi_do_sendfile(struct dfi_frame *frame)
 
 /* ---- copy_file_range ------------------------------------------------------------------------- */
 
-static long copy_range(struct dfi_frame *frame)
+/* Both are taken before anything is asked of the files but that they are open. */
+static long take_offsets(const struct dfi_frame *frame, off_t offset[2])
 {
-    off_t *program[2] = {(off_t *)frame->args[1], (off_t *)frame->args[3]}, offset[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        const void *program = (void *)frame->args[2 * i + 1];
+
+        if (program && dfi_copy_from(&offset[i], program, sizeof(offset[i])) < 0)
+            return -EFAULT;
+    }
+    return 0;
+}
+
+static long copy_range(struct dfi_frame *frame, off_t offset[2])
+{
+    off_t *program[2] = {(off_t *)frame->args[1], (off_t *)frame->args[3]};
     long ret;
 
-    for (int i = 0; i < 2; i++)
-        if (program[i] && dfi_copy_from(&offset[i], program[i], sizeof(offset[i])) < 0)
-            return -EFAULT;
     ret = df_call_copy_file_range(DF_FD_BASE + (int)frame->args[0], program[0] ? &offset[0] : NULL,
                                   DF_FD_BASE + (int)frame->args[2], program[1] ? &offset[1] : NULL,
                                   frame->args[4], (unsigned)frame->args[5]);
@@ -297,16 +306,10 @@ static long copy_range(struct dfi_frame *frame)
 }
 
 /* What Linux finds before EXDEV: vfs_copy_file_range(). */
-static long refuse_copy(struct dfi_frame *frame, struct end in, struct end out)
+static long refuse_copy(const struct dfi_frame *frame, struct end in, struct end out)
 {
     mode_t from, to;
-    char byte[sizeof(off_t)];
 
-    if (!is_open(in) || !is_open(out))
-        return -EBADF;
-    for (int i = 1; i < 4; i += 2)
-        if (frame->args[i] && dfi_copy_from(byte, (void *)frame->args[i], sizeof(byte)) < 0)
-            return -EFAULT;
     if (frame->args[5])
         return -EINVAL;
     if (mode_of(in, &from) < 0 || mode_of(out, &to) < 0)
@@ -320,6 +323,18 @@ static long refuse_copy(struct dfi_frame *frame, struct end in, struct end out)
     return -EXDEV;
 }
 
+static long copy(struct dfi_frame *frame, struct end in, struct end out)
+{
+    off_t offset[2] = {0, 0};
+    long ret;
+
+    if (!is_open(in) || !is_open(out))
+        return -EBADF;
+    if ((ret = take_offsets(frame, offset)) < 0)
+        return ret;
+    return in.ours && out.ours ? copy_range(frame, offset) : refuse_copy(frame, in, out);
+}
+
 long dfi_do_copy_file_range(struct dfi_frame *frame)
 {
     struct end in = end_of(frame->args[0]), out = end_of(frame->args[2]);
@@ -329,7 +344,7 @@ long dfi_do_copy_file_range(struct dfi_frame *frame)
     if (!in.ours && !out.ours)
         return dfi_pass_fd(frame);
     dfi_record_begin(&record);
-    ret = in.ours && out.ours ? copy_range(frame) : refuse_copy(frame, in, out);
+    ret = copy(frame, in, out);
     dfi_record_end(&record);
     return ret;
 }
