@@ -10,7 +10,8 @@
  * any more, whoever it was. Names that lead nowhere any more, and more than there is room for, the
  * server removes (server/mapped.c).
  *
- * All under the lock of the run, but for dfi_kept_again() and dfi_kept_drop().
+ * The lock of the run is held for dfi_kept_now(), dfi_kept_take() and dfi_kept_leave(), which are
+ * about data files. A copy of code gets its name when it is complete, and is never changed.
  */
 #ifndef DF_SYSCALLS_SHADOW_KEPT_H
 #define DF_SYSCALLS_SHADOW_KEPT_H
