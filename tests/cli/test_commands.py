@@ -227,8 +227,20 @@ def test_doctor_without_a_scratch_directory_says_what_helps(monkeypatch):
     """As where all is read-only, and there is no /dev/shm."""
     monkeypatch.setattr(doctor.tempfile, "gettempdir", lambda: "/nonexistent")
     found = [one for one in doctor._inline() if one.name == "memfs"]
+    if _paths.loader().is_file():
+        found += doctor._programs()
     assert all(one.detail.startswith("/nonexistent: No such file") for one in found)
     assert all("TMPDIR" in one.detail and not one.remedy for one in found)
+
+
+def test_doctor_says_what_run_needs_where_no_call_can_be_trapped(monkeypatch):
+    """As where a container's filter forbids both ways."""
+
+    def refused():
+        raise OSError("status 125: x: cannot be interposed: neither Syscall User Dispatch nor ...")
+
+    monkeypatch.setattr(doctor, "_run_on_mount", refused)
+    assert next(one.remedy for one in doctor._programs()).endswith("seccomp filters")
 
 
 def test_doctor_names_the_package_that_is_missing(run):
