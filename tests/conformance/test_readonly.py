@@ -13,6 +13,7 @@ from .expect import fails
 def existing(readonly):
     """Path of a file with b"content"."""
     if readonly.existing is None:
+        assert readonly.os.listdir(readonly.base) == []
         pytest.skip("this file system starts empty")
     return f"{readonly.base}/{readonly.existing}"
 
