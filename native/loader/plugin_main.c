@@ -209,7 +209,8 @@ static void say_no_thread(struct df_plugin *plugin, int error)
     const bool none_left = error == -EAGAIN || error == -ENOMEM;
     char reason[DF_PLUGIN_REASON_SIZE];
 
-    snprintf(reason, sizeof(reason), "no thread can be made for the plugin: %s%s", strerror(-error),
+    snprintf(reason, sizeof(reason), "%s: no thread can be made for it: %s%s", plugin->library,
+             strerror(-error),
              none_left ? " (too many, or no memory)" : " (a seccomp filter forbids it, perhaps)");
     df_plugin_log(plugin, reason);
 }

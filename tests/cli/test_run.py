@@ -357,6 +357,7 @@ def test_threads_that_are_forbidden_are_no_shortage(command):
     command = [*forbidden(clone3), *command]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "Operation not permitted (a seccomp filter forbids it, perhaps)" in done.stderr
+    assert "memfs.so: no thread" in done.stderr  # of several file systems, this one
 
 
 def test_a_file_system_that_has_not_mounted_yet_is_named(tmp_path, monkeypatch):
