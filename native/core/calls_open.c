@@ -19,6 +19,12 @@
 #define KERNEL_O_LARGEFILE 0100000
 
 #define TMPFILE            (O_TMPFILE & ~O_DIRECTORY) /* asm-generic/fcntl.h: __O_TMPFILE */
+#define SYNC               (O_SYNC & ~O_DSYNC)        /* and __O_SYNC, which is O_DSYNC, too */
+
+/* VALID_OPEN_FLAGS of the kernel: others have no meaning, and F_GETFL does not show them. */
+#define KNOWN_FLAGS                                                                                \
+    (O_ACCMODE | CREATION_FLAGS | O_APPEND | O_NONBLOCK | O_SYNC | O_ASYNC | O_DIRECT |            \
+     KERNEL_O_LARGEFILE | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_PATH | TMPFILE)
 
 struct opening {
     int flags; /* of those that check_flags() leaves */
@@ -34,7 +40,9 @@ static int check_flags(int *flags)
     if (*flags & O_PATH)
         *flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW;
     else
-        *flags = (*flags & ~O_CLOEXEC) | KERNEL_O_LARGEFILE;
+        *flags = (*flags & KNOWN_FLAGS) | KERNEL_O_LARGEFILE;
+    if (*flags & SYNC)
+        *flags |= O_DSYNC;
     if ((*flags & (O_CREAT | O_DIRECTORY)) == (O_CREAT | O_DIRECTORY))
         return -EINVAL;
     if ((*flags & TMPFILE) && (!(*flags & O_DIRECTORY) || (*flags & O_ACCMODE) == O_RDONLY))

@@ -59,13 +59,15 @@ def test_getfl_reports_the_flags(fs, access, extra):
     assert flags & (os.O_CREAT | os.O_TRUNC | os.O_EXCL) == 0
 
 
-#: What Linux says of files opened so: no flag of the opening itself, the kernel's own O_LARGEFILE,
-#: and of an O_PATH descriptor nothing else.
+#: What Linux says of files opened so: no flag of the opening itself and none that it does not know,
+#: the kernel's own O_LARGEFILE, and of an O_PATH descriptor nothing else.
 GETFL = {
     "both ways": (os.O_RDWR, os.O_RDWR | LARGEFILE),
     "creation": (os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOCTTY, os.O_RDWR | LARGEFILE),
     "status": (STATUS, STATUS | LARGEFILE),
     "sync": (os.O_RDWR | os.O_SYNC, os.O_RDWR | os.O_SYNC | LARGEFILE),
+    "half of sync": (os.O_RDWR | (os.O_SYNC & ~os.O_DSYNC), os.O_RDWR | os.O_SYNC | LARGEFILE),
+    "no flags": (os.O_RDWR | (1 << 30) | (1 << 2), os.O_RDWR | LARGEFILE),
     "by path": (os.O_PATH, os.O_PATH),
     "by path and more": (
         os.O_PATH | os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW,
