@@ -57,8 +57,7 @@ static long watch(struct dfi_files *files, uint64_t handle, const struct dfi_fra
         if (serial < 0)
             return dfi_as_told(serial);
         stand_name(files, (uint64_t)serial, name);
-        ret = dfi_kernel(__NR_inotify_add_watch, frame->args[0], name,
-                         frame->args[2] & ~(unsigned long)IN_DONT_FOLLOW);
+        ret = dfi_kernel(__NR_inotify_add_watch, frame->args[0], name, frame->args[2]);
     }
     return ret == -ENOENT || ret == -EACCES || ret == -ENOTDIR ? -ENOSPC : ret;
 }
