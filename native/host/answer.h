@@ -3,7 +3,9 @@
  *
  * What can be no error number becomes ERANGE, as in libfuse (fuse_send_reply_iov_nofree()). A
  * program that returns errno in place of -errno would else have succeeded, with a count; one far
- * below would say DF_LEAVE or DF_PENDING, which are for the host to say.
+ * below would say DF_LEAVE or DF_PENDING, which are for the host to say. Those from 512 on are the
+ * kernel's own (ERESTARTSYS): no caller is told them. libfuse hands them on up to 1000; the kernel
+ * does not take them, and the call never ends.
  */
 #ifndef DF_HOST_ANSWER_H
 #define DF_HOST_ANSWER_H
@@ -15,7 +17,7 @@
 
 #include "core/export.h"
 
-#define DF_ANSWER_ERRORS 1000 /* error numbers are below: libfuse's limit */
+#define DF_ANSWER_ERRORS 512 /* error numbers are below: fuse_dev_do_write()'s limit */
 
 /* Of an operation that returns 0 or -errno. */
 static inline int df_answer_error(int result)
