@@ -23,6 +23,8 @@
 
 #define MARK_SIZE      4096u
 
+#define ERRORS         512 /* error numbers are below: fuse_dev_do_write() of the kernel */
+
 enum { NO_SLOT = UINT32_MAX };
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -93,7 +95,7 @@ int channel_connect(struct channel *channel)
     size_t ours = widen(pair[0]), other = widen(pair[1]);
     channel->limit = ours < other ? ours : other;
     free(channel->buffer);
-    channel->buffer = malloc(channel->limit + 1); /* a link's target gets its NUL there */
+    channel->buffer = malloc(channel->limit);
     int error = channel->buffer ? make_interruptible(pair[0]) : ENOMEM;
     if (!error)
         error = refuse_splice(pair[1]);
@@ -298,6 +300,12 @@ static ssize_t receive(struct channel *channel, int flags, const struct waiter *
     return recv(channel->fd, channel->buffer, channel->limit, flags | MSG_TRUNC);
 }
 
+/* An errno, or 0. What can be none is ERANGE, as libfuse makes it. */
+static int error_of(const struct fuse_out_header *header)
+{
+    return header->error <= 0 && header->error > -ERRORS ? -header->error : ERANGE;
+}
+
 /* One message in the buffer. Returns whom it answered, NULL: nobody. */
 static const struct waiter *take_message(struct channel *channel, size_t size)
 {
@@ -324,7 +332,7 @@ static const struct waiter *take_message(struct channel *channel, size_t size)
     if (channel->minor < PROTOCOL_BLKSIZE_MINOR && size < channel->limit / 2)
         size = reply_widen(pending.opcode, body, size);
     if (whole)
-        answer(&pending, -header->error, body, size);
+        answer(&pending, error_of(header), body, size);
     else
         answer(&pending, EIO, NULL, 0);
     return pending.waiter;

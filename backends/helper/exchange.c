@@ -132,10 +132,10 @@ void exchange_end(struct waiter *waiter)
 
 void exchange_answer(struct ask *ask, int error, const char *body, size_t size)
 {
-    bool fits = ask->partial ? size <= ask->size : size >= ask->size;
+    bool fits = ask->partial ? size <= ask->size : size == ask->size;
 
     ask->error = error ? error : fits ? 0 : EIO;
-    ask->got = ask->error ? 0 : size < ask->size ? size : ask->size;
+    ask->got = ask->error ? 0 : size;
     if (ask->got > 0 && body != ask->room)
         memcpy(ask->room, body, ask->got);
 }

@@ -24,8 +24,7 @@ enum { WAITER_WAITS, WAITER_SLEEPS, WAITER_REPLIED, WAITER_RESENDS };
 struct ask {
     void *room;
     size_t size;
-    bool partial; /* the reply may be shorter, as data are, and not longer; else it is the other
-                   * way round, and cut off */
+    bool partial; /* the reply may be shorter, as data are; not longer */
     size_t got;   /* bytes; set by the reply, as the next */
     int error;    /* 0 or an errno */
 };

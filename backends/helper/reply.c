@@ -55,7 +55,7 @@ static void take_open(struct channel *channel, uint64_t node, struct fuse_file_i
 #endif
 }
 
-/* ---- one function for each kind of body; it has at least the size that the table says -------- */
+/* ---- one function for each kind of body, whose size the table says ------------------------- */
 
 static void pass_nothing(const struct pending *pending, const char *body, size_t size)
 {
@@ -131,13 +131,10 @@ static void pass_statx(const struct pending *pending, const char *body, size_t s
                      seconds(out.attr_valid, out.attr_valid_nsec));
 }
 
-/* The channel's buffer has room for the NUL. */
+/* As it is: how much of it is the target is the host's matter. */
 static void pass_link(const struct pending *pending, const char *body, size_t size)
 {
-    char *target = (char *)(uintptr_t)body;
-
-    target[size] = '\0';
-    fuse_reply_readlink(pending->req, target);
+    fuse_reply_buf(pending->req, body, size);
 }
 
 static void pass_open(const struct pending *pending, const char *body, size_t size)
@@ -204,12 +201,19 @@ static void pass_xattr(const struct pending *pending, const char *body, size_t s
 
     if (pending->room > 0) {
         pass_data(pending, body, size);
-    } else if (size < sizeof(out)) {
+    } else if (size != sizeof(out)) {
         fuse_reply_err(pending->req, EIO);
     } else {
         memcpy(&out, body, sizeof(out));
         fuse_reply_xattr(pending->req, out.size);
     }
+}
+
+/* As convert_fuse_file_lock() of the kernel. */
+static bool is_lock(const struct fuse_file_lock *lock)
+{
+    return lock->type == F_UNLCK || ((lock->type == F_RDLCK || lock->type == F_WRLCK) &&
+                                     lock->start <= lock->end && lock->end <= INT64_MAX);
 }
 
 static void pass_lock(const struct pending *pending, const char *body, size_t size)
@@ -218,6 +222,10 @@ static void pass_lock(const struct pending *pending, const char *body, size_t si
 
     (void)size;
     memcpy(&out, body, sizeof(out));
+    if (!is_lock(&out.lk)) {
+        fuse_reply_err(pending->req, EIO);
+        return;
+    }
     struct flock lock = {
         .l_type = (short)out.lk.type,
         .l_whence = SEEK_SET,
@@ -263,7 +271,8 @@ static void pass_offset(const struct pending *pending, const char *body, size_t 
 
 static const struct kind {
     void (*pass)(const struct pending *pending, const char *body, size_t size);
-    size_t size; /* bytes that the body has at least */
+    size_t size; /* bytes of the body */
+    bool more;   /* at least as many */
 } kinds[] = {
     [FUSE_LOOKUP] = {pass_entry, sizeof(struct fuse_entry_out)},
     [FUSE_MKNOD] = {pass_entry, sizeof(struct fuse_entry_out)},
@@ -275,19 +284,19 @@ static const struct kind {
     [FUSE_GETATTR] = {pass_attr, sizeof(struct fuse_attr_out)},
     [PROTOCOL_STATX] = {pass_statx, sizeof(struct protocol_statx_out)},
     [FUSE_SETATTR] = {pass_attr, sizeof(struct fuse_attr_out)},
-    [FUSE_READLINK] = {pass_link, 0},
+    [FUSE_READLINK] = {pass_link, 0, true},
     [FUSE_OPEN] = {pass_open, sizeof(struct fuse_open_out)},
     [FUSE_OPENDIR] = {pass_open, sizeof(struct fuse_open_out)},
-    [FUSE_READ] = {pass_data, 0},
-    [FUSE_READDIR] = {pass_data, 0},
-    [FUSE_READDIRPLUS] = {pass_entries, 0},
+    [FUSE_READ] = {pass_data, 0, true},
+    [FUSE_READDIR] = {pass_data, 0, true},
+    [FUSE_READDIRPLUS] = {pass_entries, 0, true},
     [FUSE_WRITE] = {pass_write, sizeof(struct fuse_write_out)},
     [FUSE_COPY_FILE_RANGE] = {pass_write, sizeof(struct fuse_write_out)},
     [FUSE_STATFS] = {pass_statfs, sizeof(struct fuse_statfs_out)},
-    [FUSE_GETXATTR] = {pass_xattr, 0},
-    [FUSE_LISTXATTR] = {pass_xattr, 0},
+    [FUSE_GETXATTR] = {pass_xattr, 0, true},
+    [FUSE_LISTXATTR] = {pass_xattr, 0, true},
     [FUSE_GETLK] = {pass_lock, sizeof(struct fuse_lk_out)},
-    [FUSE_IOCTL] = {pass_ioctl, sizeof(struct fuse_ioctl_out)},
+    [FUSE_IOCTL] = {pass_ioctl, sizeof(struct fuse_ioctl_out), true},
     [FUSE_POLL] = {pass_poll, sizeof(struct fuse_poll_out)},
     [FUSE_LSEEK] = {pass_offset, sizeof(struct fuse_lseek_out)},
 };
@@ -327,12 +336,12 @@ size_t reply_widen(uint32_t opcode, char *body, size_t size)
 
 void reply_pass_on(const struct pending *pending, const char *body, size_t size)
 {
-    static const struct kind nothing = {pass_nothing, 0};
+    static const struct kind nothing = {pass_nothing, 0, false};
     const struct kind *kind = &nothing;
 
     if (pending->opcode < sizeof(kinds) / sizeof(kinds[0]) && kinds[pending->opcode].pass)
         kind = &kinds[pending->opcode];
-    if (size < kind->size)
+    if (size < kind->size || (size > kind->size && !kind->more))
         fuse_reply_err(pending->req, EIO);
     else
         kind->pass(pending, body, size);

@@ -33,14 +33,14 @@ import sys
 import time
 
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 4, 14, 15, 17, 18
-FLUSH, INIT, OPENDIR, RELEASEDIR, INTERRUPT, DESTROY = 25, 26, 27, 29, 36, 38
+FLUSH, INIT, OPENDIR, RELEASEDIR, GETLK, INTERRUPT, DESTROY = 25, 26, 27, 29, 31, 36, 38
 SYMLINK, MKNOD, MKDIR, UNLINK, WRITE, SETXATTR, CREATE = 6, 8, 9, 10, 16, 21, 35
 POLL = 40
 BATCH_FORGET, COPY_FILE_RANGE, TMPFILE, STATX, COPY_FILE_RANGE_64 = 42, 47, 51, 52, 53
 NOTIFY_INVAL_INODE, NOTIFY_INVAL_ENTRY, NOTIFY_RESEND, NOTIFY_INC_EPOCH = 2, 3, 7, 8
 NOTIFY_POLL, NOTIFY_PRUNE = 1, 9
 ENOENT, EINTR, EAGAIN, EBUSY, ENOSYS = 2, 4, 11, 16, 38
-ASYNC_READ, AUTO_INVAL_DATA = 1 << 0, 1 << 12
+ASYNC_READ, POSIX_LOCKS, AUTO_INVAL_DATA = 1 << 0, 1 << 1, 1 << 12
 BIG_WRITES, MAX_PAGES, SETXATTR_EXT, INIT_EXT = 1 << 5, 1 << 22, 1 << 29, 1 << 30
 SECURITY_CTX, CREATE_SUPP_GROUP, HAS_RESEND = 1 << 0, 1 << 2, 1 << 7  # of flags2
 EXPIRE_ONLY = 1
@@ -158,7 +158,10 @@ def entry(node):
 
 NEW = ("record", "lose", "epoch", "expire", "block", "block2", "prune")  # modes that speak 7.45
 RECORDS = ("record", "plain", "prune", "poll", "rust")  # "file" reads as what the server was sent
+LOCKS = {"odd_lock": (0, 3, 1 << 16), "long_lock": (0, 1 << 63, 1)}  # first, last byte, type
 LATE = ("notify", "epoch", "expire")
+SIZES = {"short": 5, "long": 136}  # bytes that a LOOKUP is answered with: it should be 128
+ERRORS = {"positive": 5, "least": -(1 << 31), "restarts": -512}  # that are none
 TOO_MUCH = {"huge": 100_000, "larger": 3 << 19, "largest": 3 << 20}  # bytes that a READ is answered
 
 
@@ -240,6 +243,8 @@ class Server:
             if number and number not in self.polled:
                 self.polled.append(number)
             self.say(unique, struct.pack("<II", number in self.ready, 0))
+        elif opcode == GETLK and self.mode in LOCKS:
+            self.say(unique, struct.pack("<QQII", *LOCKS[self.mode], 1))
         elif opcode == INTERRUPT:
             self.interrupt(unique, *struct.unpack("<Q", body))
         elif opcode == RELEASE and self.mode == "late":
@@ -263,6 +268,8 @@ class Server:
         readahead = 1 << 17 if self.ahead else 0
         if self.ahead:
             flags |= ASYNC_READ | AUTO_INVAL_DATA
+        if self.mode in LOCKS:
+            flags |= POSIX_LOCKS
         sizes = struct.pack("<HHIIHHI28x", 0, 0, 65536, 1, 256, 0, flags2)
         if self.mode == "garbage":
             self.channel.send(b"")
@@ -298,8 +305,8 @@ class Server:
             number = self.polled[int(name.split()[1])]
             self.ready.add(number)
             self.say(0, struct.pack("<Q", number), error=NOTIFY_POLL)
-        if self.mode == "short" and name == b"file":
-            self.say(unique, b"short")
+        if self.mode in SIZES and name == b"file":
+            self.say(unique, (entry(2) + bytes(8))[: SIZES[self.mode]])
         elif name == b"file" or (self.mode in LATE and name == b"late" and self.late()):
             self.say(unique, entry(2))
         else:
@@ -347,8 +354,8 @@ class Server:
             self.say(1 << 60, CONTENT)
             self.say(unique, CONTENT)
             self.say(unique, b"a second time")
-        elif self.mode == "positive":
-            self.say(unique, error=5)
+        elif self.mode in ERRORS:
+            self.say(unique, error=ERRORS[self.mode])
         elif self.mode == "notify":
             self.say(0, struct.pack("<QII", 1, 4, 0) + b"late\0", error=NOTIFY_INVAL_ENTRY)
             self.say(unique, CONTENT)

@@ -1,6 +1,7 @@
 """What a server may get wrong, and what its helper makes of it."""
 
 import errno
+import fcntl
 import json
 import os
 import select
@@ -72,9 +73,21 @@ def test_a_server_of_7_8(serve):
     assert bytes.fromhex(write)[24:] == b"data"
 
 
-def test_reply_shorter_than_its_struct(serve):
-    mount = serve("short")
+@pytest.mark.parametrize("mode", ["short", "long"])
+def test_reply_of_another_size_than_its_struct(serve, mode, tmp_path):
+    mount = serve(mode)
     assert code_of(lambda: directfuse.stat(f"{mount.mountpoint}/file")) == errno.EIO
+    with kernel_mount(tmp_path / "m", mode):
+        assert code_of(lambda: os.stat(tmp_path / "m" / "file")) == errno.EIO
+
+
+@pytest.mark.parametrize("mode", ["odd_lock", "long_lock"])
+def test_a_lock_that_is_none(serve, mode, tmp_path):
+    wanted = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    with directfuse.open(f"{serve(mode).mountpoint}/file", "rb", buffering=0) as file:
+        assert code_of(lambda: directfuse.fcntl(file, fcntl.F_GETLK, wanted)) == errno.EIO
+    with kernel_mount(tmp_path / "m", mode), open(tmp_path / "m" / "file", "rb") as file:
+        assert code_of(lambda: fcntl.fcntl(file, fcntl.F_GETLK, wanted)) == errno.EIO
 
 
 @pytest.mark.parametrize("mode", ["huge", "larger", "largest"])
@@ -237,8 +250,10 @@ def test_a_reply_that_is_spliced_is_one_message(serve):
         assert data == [b"content\n" * 8192]
 
 
-def test_error_with_the_wrong_sign(serve):
-    assert code_of(lambda: read(serve("positive"))) == errno.ERANGE
+@pytest.mark.parametrize("mode", ["positive", "least", "restarts"])
+def test_an_error_that_is_none(serve, mode):
+    """The kernel takes no such answer, and goes on waiting."""
+    assert code_of(lambda: read(serve(mode))) == errno.ERANGE
 
 
 @pytest.mark.parametrize("mode", ["notify", "expire", "epoch"])

@@ -264,6 +264,7 @@ static void test_every_caller_gets_its_own_answer(void **state)
     struct channel *channel = channel_new(&theirs);
 
     assert_non_null(channel);
+    channel->minor = FUSE_KERNEL_MINOR_VERSION;
     assert_int_equal(channel_start(channel, NULL), 0);
     pthread_create(&server, NULL, serve, &theirs);
     call_from_all(channel, CALLS, callers);
