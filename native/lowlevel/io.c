@@ -3,9 +3,10 @@
  * the plugin's memory and the caller's.
  *
  * Without a page cache every read asks the plugin, and a short answer is the end of the file or of
- * the plugin's willingness, as on a kernel mount with direct_io. Writes hold the lock of the node,
- * so that each is whole and an append finds the end of the file where it looked for it; reads do
- * not wait for them, as in the kernel.
+ * the plugin's willingness, as on a kernel mount with direct_io. Without direct_io a file ends
+ * where its attributes say, as the page cache does, whatever the plugin has behind that. Writes
+ * hold the lock of the node, so that each is whole and an append finds the end of the file where it
+ * looked for it; reads do not wait for them, as in the kernel.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,37 @@ static DF_COLD ssize_t refused(struct df_lowlevel *lane, struct df_call *call, s
     return S_ISREG(st.st_mode) && offset >= st.st_size ? 0 : error;
 }
 
+/* The same for what it gave past the size that was told so far: are these bytes of the file? */
+static DF_COLD ssize_t cut(struct df_lowlevel *lane, struct df_call *call, struct df_file *file,
+                           off_t offset, ssize_t got)
+{
+    struct stat st;
+    int result;
+
+    if ((file->traits & DF_FILE_DIRECT) || file->kind != DF_KIND_REGULAR)
+        return got;
+    result = df_lowlevel_attr(lane, call, df_node_of_file(file), file, DF_ATTR_SIZE, &st);
+    if (result < 0)
+        return result;
+    if (st.st_size <= offset)
+        return 0;
+    return got < st.st_size - offset ? got : st.st_size - offset;
+}
+
+/* What the caller is told: `result` is the plugin's. */
+static inline ssize_t end_reading(struct df_lowlevel *lane, struct df_call *call,
+                                  struct df_file *file, off_t offset, ssize_t result)
+{
+    struct df_node *node = df_node_of_file(file);
+
+    if (DF_UNLIKELY(result < 0))
+        result = refused(lane, call, file, offset, result);
+    else if (DF_UNLIKELY(result > df_node_attr_size(node) - offset) && result > 0)
+        result = cut(lane, call, file, offset, result);
+    df_node_attr_accessed(&lane->nodes, node);
+    return result;
+}
+
 /* 0, or why nothing can be read. */
 static inline int unreadable(const struct df_lowlevel *lane, const struct df_node *node)
 {
@@ -103,26 +135,21 @@ ssize_t df_lowlevel_lend(struct df_fs *fs, struct df_call *call, struct df_file 
                          size_t size, off_t offset, const char **at)
 {
     struct df_lowlevel *lane = df_lowlevel_of(fs);
-    struct df_node *node = df_node_of_file(file);
     struct iovec whole = {buffer, size};
     ssize_t result;
 
     *at = buffer;
-    if (size > lane->max_read || unreadable(lane, node))
+    if (size > lane->max_read || unreadable(lane, df_node_of_file(file)))
         return df_lowlevel_read(fs, call, file, &whole, 1, offset);
     result = send_lend(lane, call, file, &whole, offset, at);
-    if (DF_UNLIKELY(result < 0))
-        result = refused(lane, call, file, offset, result);
-    df_node_attr_accessed(&lane->nodes, node);
-    return result;
+    return end_reading(lane, call, file, offset, result);
 }
 
 ssize_t df_lowlevel_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                          const struct iovec *iov, int iovcnt, off_t offset)
 {
     struct df_lowlevel *lane = df_lowlevel_of(fs);
-    struct df_node *node = df_node_of_file(file);
-    ssize_t result = unreadable(lane, node);
+    ssize_t result = unreadable(lane, df_node_of_file(file));
 
     if (DF_UNLIKELY(result < 0))
         return result;
@@ -133,10 +160,7 @@ ssize_t df_lowlevel_read(struct df_fs *fs, struct df_call *call, struct df_file 
     } else {
         result = read_in_parts(lane, call, file, iov, iovcnt, offset);
     }
-    if (DF_UNLIKELY(result < 0))
-        result = refused(lane, call, file, offset, result);
-    df_node_attr_accessed(&lane->nodes, node);
-    return result;
+    return end_reading(lane, call, file, offset, result);
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */

@@ -15,12 +15,6 @@ _Static_assert((sizeof(struct timespec) + offsetof(struct stat, st_ctim) -
                    0,
                "attributes are cached in whole words");
 
-#define SIZE_WORD ((offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) / 8)
-
-_Static_assert(sizeof(off_t) == 8 &&
-                   (offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) % 8 == 0,
-               "the size is a word of its own");
-
 _Alignas(64) _Atomic uint64_t df_node_attr_era;
 
 /* The era a change falls into: the first one makes it odd. */
@@ -218,8 +212,8 @@ static void change_size(struct df_node *node, off_t size, bool shrink)
 {
     uint32_t seq = begin(node);
 
-    if (shrink || (off_t)atomic_load_explicit(&node->attr[SIZE_WORD], memory_order_relaxed) < size)
-        put_word(node, SIZE_WORD, (uint64_t)size);
+    if (shrink || df_node_attr_size(node) < size)
+        put_word(node, DF_NODE_SIZE_WORD, (uint64_t)size);
     note_change(node, DF_ATTR_TIMES);
     end(node, seq);
 }

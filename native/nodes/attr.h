@@ -114,6 +114,18 @@ static inline bool df_node_attr_read(const struct df_node *node, uint32_t need,
     return df_node_live(clock, expiry);
 }
 
+#define DF_NODE_SIZE_WORD ((offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) / 8)
+
+_Static_assert(sizeof(off_t) == 8 &&
+                   (offsetof(struct stat, st_size) - offsetof(struct stat, st_ino)) % 8 == 0,
+               "the size is a word of its own");
+
+/* The size as last heard of, however old. */
+static inline off_t df_node_attr_size(const struct df_node *node)
+{
+    return (off_t)atomic_load_explicit(&node->attr[DF_NODE_SIZE_WORD], memory_order_relaxed);
+}
+
 /* May none of these parts be believed? */
 static inline bool df_node_attr_is_stale(const struct df_node *node, uint32_t parts)
 {

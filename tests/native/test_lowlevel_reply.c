@@ -228,6 +228,7 @@ static void data_go_where_they_are_wanted(void **state)
 
     (void)state;
     lone_mount((struct fuse_lowlevel_ops){.read = op_read}, 0, 0);
+    lone_size = SIZE;
     fd = df_open(FILE_, O_RDONLY, 0);
     for (how = BUF; how <= MIXED; how++) {
         if (how == TOO_MUCH)
@@ -254,7 +255,7 @@ static void more_data_than_asked_for_are_refused(void **state)
     (void)state;
     how = TOO_MUCH;
     lone_mount((struct fuse_lowlevel_ops){.read = op_read}, 0, 0);
-    lone_size = SIZE; /* behind the end the error would be taken for the end */
+    lone_size = SIZE;
     fd = df_open(FILE_, O_RDONLY, 0);
     buf[100] = 'x';
     fails(df_pread(fd, buf, 100, 0), EIO);
@@ -305,6 +306,7 @@ static void reads_are_split(void **state)
 
     (void)state;
     lone_mount((struct fuse_lowlevel_ops){.read = op_read}, 8192, 0);
+    lone_size = SIZE;
     fd = df_open(FILE_, O_RDONLY, 0);
     assert_int_equal(df_pread(fd, buf, SIZE, 0), SIZE);
     assert_memory_equal(buf, content, SIZE);

@@ -44,6 +44,16 @@ def no_progress(fs, root):
             yield name, code(fs.pwrite, fd, b"some", 0)
 
 
+def more_than_there_is(fs, root):
+    for name in ("long", "long_direct"):
+        with opened(fs, f"{root}/{name}") as fd:
+            for size, offset in ((10, 0), (100, 0), (100, 4), (5, 10), (5, 5000)):
+                yield f"{name} {size} {offset}", code(fs.pread, fd, size, offset)
+            yield f"{name} gathered", code(fs.preadv, fd, [bytearray(6), bytearray(6)], 0)
+            yield f"{name} written", code(fs.pwrite, fd, b"some", 20)
+            yield f"{name} behind it", code(fs.pread, fd, 100, 0)
+
+
 def ioctl_of(fs):
     return getattr(fs, "ioctl", fcntl.ioctl)
 
@@ -74,7 +84,10 @@ def locked_by_another(fs, root):
 
 
 def answers(fs, root):
-    parts = (no_data, no_copy, no_progress, few_bytes, bytes_of_an_error, locked_by_another)
+    parts = (
+        no_data, no_copy, no_progress, more_than_there_is, few_bytes, bytes_of_an_error,
+        locked_by_another,
+    )  # fmt: skip
     return {what: answer for part in parts for what, answer in part(fs, root)}
 
 

@@ -5,6 +5,7 @@
  *   file, directory, link   no data: fuse_reply_err(req, 0)
  *   elsewhere               data, and EXDEV to copy_file_range
  *   none, none_direct       no byte of a write is taken; the second has direct_io
+ *   long, long_direct       as many bytes as are wanted, past its size; the second has direct_io
  *
  * Of each, process 1 has locked the first four bytes, and _IOR('x', 2, ...) is EIO, with data.
  */
@@ -16,7 +17,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FILE_ = FUSE_ROOT_ID + 1, DIRECTORY, LINK, ELSEWHERE, NONE, NONE_DIRECT, NODES };
+enum {
+    FILE_ = FUSE_ROOT_ID + 1,
+    DIRECTORY,
+    LINK,
+    ELSEWHERE,
+    NONE,
+    NONE_DIRECT,
+    LONG,
+    LONG_DIRECT,
+    NODES
+};
 
 static const struct node {
     const char *name;
@@ -25,7 +36,8 @@ static const struct node {
     [FUSE_ROOT_ID] = {"/", S_IFDIR | 0755},          [FILE_] = {"file", S_IFREG | 0644},
     [DIRECTORY] = {"directory", S_IFDIR | 0755},     [LINK] = {"link", S_IFLNK | 0777},
     [ELSEWHERE] = {"elsewhere", S_IFREG | 0644},     [NONE] = {"none", S_IFREG | 0644},
-    [NONE_DIRECT] = {"none_direct", S_IFREG | 0644},
+    [NONE_DIRECT] = {"none_direct", S_IFREG | 0644}, [LONG] = {"long", S_IFREG | 0644},
+    [LONG_DIRECT] = {"long_direct", S_IFREG | 0644},
 };
 
 static struct stat stat_of(fuse_ino_t ino)
@@ -63,15 +75,19 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    fi->direct_io = ino == NONE_DIRECT;
+    fi->direct_io = ino == NONE_DIRECT || ino == LONG_DIRECT;
     fuse_reply_open(req, fi);
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                     struct fuse_file_info *fi)
 {
+    static const char zeros[1 << 17];
+
     (void)fi;
-    if (ino == ELSEWHERE && offset < 10)
+    if (ino == LONG || ino == LONG_DIRECT)
+        fuse_reply_buf(req, zeros, size < sizeof(zeros) ? size : sizeof(zeros));
+    else if (ino == ELSEWHERE && offset < 10)
         fuse_reply_buf(req, "0123456789" + offset,
                        size < 10 - (size_t)offset ? size : 10 - (size_t)offset);
     else
