@@ -11,6 +11,7 @@
 #include "highlevel/handle.h"
 #include "host/iov_piece.h"
 #include "host/permission.h"
+#include "host/sane.h"
 
 /* An operation's view of an open file. */
 struct access {
@@ -220,7 +221,7 @@ static DF_FLAT ssize_t write_file(struct df_frame *frame, struct df_file *file,
     if (lost(&access)) {
         result = -ENOENT;
     } else if (appends) {
-        off_t size = size_now(&access);
+        off_t size = df_append_start(size_now(&access));
         result = size < 0 ? size : 0;
         *offset = size < 0 ? *offset : size;
     }

@@ -1,13 +1,15 @@
 /*
- * sane.h - attributes that a file system can mean, and what is shown of them.
+ * sane.h - attributes that a file system can mean, what is shown of them, and where a file is full.
  */
 #ifndef DF_HOST_SANE_H
 #define DF_HOST_SANE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "core/calls.h"
 #include "core/export.h"
 
 /* False: an unknown type, or a negative size. The kernel calls such an answer an error, too. A bit
@@ -20,6 +22,13 @@ static inline bool df_sane(const struct stat *st)
                            DF_TYPE_BIT(S_IFSOCK);
     return (types & DF_TYPE_BIT(st->st_mode & S_IFMT)) && st->st_size >= 0;
 #undef DF_TYPE_BIT
+}
+
+/* Where an append begins, by the size of the file or -errno. Within a call's reach of the largest
+ * offset nothing is appended: generic_write_checks() of the kernel. */
+static inline off_t df_append_start(off_t size)
+{
+    return DF_LIKELY(size <= INT64_MAX - (off_t)DF_RW_MAX) ? size : -EFBIG;
 }
 
 static inline long df_shown_nsec(long nsec)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "host/iov_piece.h"
+#include "host/sane.h"
 #include "lowlevel/request.h"
 #include "lowlevel/target.h"
 
@@ -270,9 +271,11 @@ static int find_end(const struct df_target *target, off_t *offset)
     int result =
         df_lowlevel_attr(target->lane, target->call, target->node, target->file, DF_ATTR_SIZE, &st);
 
-    if (result == 0)
-        *offset = st.st_size;
-    return result;
+    off_t start = result < 0 ? result : df_append_start(st.st_size);
+    if (start < 0)
+        return (int)start;
+    *offset = start;
+    return 0;
 }
 
 static ssize_t write_locked(const struct df_target *target, const struct iovec *iov, int iovcnt,

@@ -468,7 +468,7 @@ static void reads_end_where_getattr_says(void **state)
     }
 }
 
-static void an_append_believes_no_size_below_zero(void **state)
+static void an_append_believes_no_size_that_leads_nowhere(void **state)
 {
     (void)state;
     struct rig *rig = rig_default();
@@ -477,6 +477,8 @@ static void an_append_believes_no_size_below_zero(void **state)
     assert_int_equal(rig_pwrite(rig, &file, "abc", 3, 0), 3); /* its size is not known any more */
     rig->ram.handles[0]->st.st_size = DF_PENDING;
     assert_int_equal(rig_pwrite(rig, &file, "def", 3, 0), -EIO);
+    rig->ram.handles[0]->st.st_size = INT64_MAX; /* nothing goes behind that */
+    assert_int_equal(rig_pwrite(rig, &file, "def", 3, 0), -EFBIG);
     rig->ram.handles[0]->st.st_size = 3;
     rig_close(rig, &file);
     rig_end(rig);
@@ -502,7 +504,7 @@ int main(void)
         cmocka_unit_test(attributes_are_set_in_libfuses_order_and_by_handle),
         cmocka_unit_test(a_read_ends_the_belief_in_times),
         cmocka_unit_test(reads_end_where_getattr_says),
-        cmocka_unit_test(an_append_believes_no_size_below_zero),
+        cmocka_unit_test(an_append_believes_no_size_that_leads_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

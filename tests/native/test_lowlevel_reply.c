@@ -346,6 +346,20 @@ static void refuse_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t
     df_reply_err(req, EIO); /* write_buf is there */
 }
 
+static void nothing_is_appended_to_the_largest_file(void **state)
+{
+    int fd;
+
+    (void)state;
+    lone_mount((struct fuse_lowlevel_ops){.write = op_write}, 0, 0);
+    lone_size = INT64_MAX;
+    fd = df_open(FILE_, O_WRONLY | O_APPEND, 0);
+    fails(df_write(fd, "more", 4), EFBIG);
+    assert_int_equal(requests, 0);
+    df_close(fd);
+    lone_unmount();
+}
+
 static void writes_are_split_and_gathered(void **state)
 {
     struct iovec iov[] = {{content, 10}, {content + 10, 100}, {content + 110, 9000}};
@@ -468,6 +482,7 @@ int main(void)
         test(a_link_that_fills_a_page_is_refused),
         test(reads_are_split),
         test(writes_are_split_and_gathered),
+        test(nothing_is_appended_to_the_largest_file),
         test(a_request_knows_its_caller),
         test(who_is_told_of_a_signal_keeps_no_other_request_waiting),
     };
