@@ -25,7 +25,7 @@ from directfuse import _paths
 from directfuse._python import foreign, loops, nodes, paths
 from directfuse._python.suspend import LOOPS
 
-__all__ = ["close_left", "install", "running"]
+__all__ = ["close_left", "install", "running", "starter"]
 
 #: Per thread: the program it runs. `hosts`: file systems that init() has made, newest last.
 running = threading.local()
@@ -99,7 +99,7 @@ def _host() -> nodes.Host | None:
 
 def _lived_for() -> nodes.Host | None:
     """The same, or of the program that has started this thread."""
-    host = _host() or getattr(_starter(), "host", None)
+    host = _host() or getattr(starter(), "host", None)
     with _lock:
         return host if host in _initialised else None
 
@@ -107,7 +107,7 @@ def _lived_for() -> nodes.Host | None:
 def _meant() -> nodes.Host | None:
     """That of the operation that runs on this thread, or of _lived_for(). Of code that no program
     has started, as a thread of an object's, the only one."""
-    return nodes.running() or _lived_for() or (nodes.only() if _starter() is None else None)
+    return nodes.running() or _lived_for() or (nodes.only() if starter() is None else None)
 
 
 def _patch_pyfuse3(pyfuse3: Any) -> None:
@@ -126,7 +126,7 @@ def _life(theirs: dict[str, Any], default_options: Any) -> tuple[Callable[..., A
     """_LIFE: ours for what runs here, else theirs."""
 
     def init(ops: Any, mountpoint: str, options: Any = default_options, **others: Any) -> None:
-        if (program := _starter()) is None:
+        if (program := starter()) is None:
             theirs["init"](ops, mountpoint, options, **others)
             return
         made = nodes.Host(ops)
@@ -144,13 +144,13 @@ def _life(theirs: dict[str, Any], default_options: Any) -> tuple[Callable[..., A
         elif _here():
             await _main(ours)
         else:
-            with _starter().threads.serving():
+            with starter().threads.serving():
                 await _main(ours)
 
     def close(unmount: bool = True) -> None:
         if (ours := _lived_for()) is not None:
             _close(ours)
-        elif _starter() is None:
+        elif starter() is None:
             theirs["close"](unmount)
 
     return init, main, close
@@ -179,7 +179,7 @@ def _notifications(theirs: dict[str, Any]) -> tuple[Callable[..., Any], ...]:
     def terminate() -> None:
         if (ours := _meant()) is not None:
             ours.session.exit()
-        elif _starter() is None:  # else it has ended already
+        elif starter() is None:  # else it has ended already
             theirs["terminate"]()
 
     def invalidate_inode(inode: int, attr_only: bool = False) -> None:
@@ -235,7 +235,7 @@ class _Library:
         (self._base if ours else self._theirs).fuse_exit(fuse)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._theirs if _starter() is None else self._ours, name)
+        return getattr(self._theirs if starter() is None else self._ours, name)
 
 
 def _our_library(theirs: Any) -> Any:
@@ -282,7 +282,7 @@ def _patch_class(kind: Any) -> None:
         **options: Any,
     ) -> None:
         plain = options.get("encoding", "utf-8") == "utf-8" and not rest
-        if (program := _starter()) is None:
+        if (program := starter()) is None:
             theirs(self, operations, mountpoint, raw_fi, *rest, **options)
             return
         with program.threads.serving():
@@ -431,10 +431,10 @@ def _runs_here(program: Any) -> bool:
 
 def _is_its_own() -> bool:
     """Whether the caller is a program in the process that runs it, on whichever of its threads."""
-    return _starter() is not None
+    return starter() is not None
 
 
-def _starter() -> Any:
+def starter() -> Any:
     """The program that runs in this thread or has started it, in the process that runs it."""
     thread = threading.current_thread()
     program = getattr(running, "program", None) or getattr(thread, _STARTER, None)
@@ -445,7 +445,7 @@ def _starter() -> Any:
 def _signals_as_given() -> Iterator[None]:
     """Around a fork. The thread of a program blocks all signals, which are the host's, and so do
     those that it starts: a child would hear of none, SIGTERM among them."""
-    if (program := _starter()) is None:
+    if (program := starter()) is None:
         yield
         return
     blocked = signal.pthread_sigmask(signal.SIG_SETMASK, program.blocked)
@@ -460,7 +460,7 @@ def _patch_threads() -> None:
     theirs = threading.Thread.start
 
     def start(self: threading.Thread) -> None:
-        if (program := _starter()) is not None:
+        if (program := starter()) is not None:
             setattr(self, _STARTER, program)
             program.threads.add(self)
         theirs(self)

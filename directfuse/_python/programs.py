@@ -29,6 +29,14 @@ __all__ = ["Program", "of_factory", "of_module", "of_object", "of_script"]
 _start_lock = threading.Lock()  # sys.argv is one for all: one program starts at a time
 
 
+def _forget_lock() -> None:
+    """In a forked child the thread that started a program does not exist."""
+    global _start_lock
+    _start_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_lock)
+
 #: Signals that this process blocks for itself alone: it is a mount server.
 taken_signals: set[signal.Signals] = set()
 
@@ -44,6 +52,7 @@ class Program:
         self.elsewhere = ""  # why it can only run in a process of its own
         self.said: list[str] = []  # what it printed until it was mounted
         self.process = 0  # that runs it
+        self.turn: threading.Lock | None = None  # while it starts: for programs that it starts
         self.blocked: set[int] = set()  # signals, for its children
         self.threads = threads.Threads()
 
@@ -73,7 +82,7 @@ class Program:
         self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - taken_signals
         patches.install()
         ends.install()
-        with _start_lock, _stage(self):
+        with _turn(), _stage(self):
             _fast.expect_mount(True)
             try:
                 code, words = _pyhost.mount(self.words, self.main, flags, ends.made)
@@ -357,6 +366,13 @@ def _run_module(name: str) -> None:
 # ---- starting ------------------------------------------------------------------------------------
 
 
+def _turn() -> threading.Lock:
+    """What a start waits for. A program that mounts what it is built on while it starts itself is
+    not to wait for its own start."""
+    starter = patches.starter()
+    return starter.turn if starter and starter.turn else _start_lock
+
+
 class _Voice:
     """sys.stdout or sys.stderr while a program starts: what it prints becomes the mount's message,
     what other threads print goes where it went."""
@@ -388,9 +404,11 @@ def _stage(program: Program) -> Iterator[None]:
     voices = _Voice(program, sys.stdout), _Voice(program, sys.stderr)
     sys.argv = program.words
     sys.stdout, sys.stderr = voices
+    program.turn = threading.Lock()
     try:
         yield
     finally:
+        program.turn = None
         for voice in voices:  # a logging handler may have kept it
             voice.starting = False
         if sys.stdout is voices[0]:
