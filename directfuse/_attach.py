@@ -24,16 +24,12 @@ _VOLATILE = frozenset({"memfs"})
 #: The same of a URL of fsspec, perhaps behind others (`simplecache::memory://x`).
 _VOLATILE_URL = re.compile(r"(^|::)memory://|::memory$")
 
-_lock = threading.Lock()  # one at a time: two threads must not mount the same twice
+#: Of each command line that was mounted here: two threads must not mount the same twice. Not one
+#: for all: a Python file system may attach another one that it is built on.
+_turns: dict[tuple[str, ...], threading.Lock] = {}
 
-
-def _forget_lock() -> None:
-    """In a forked child the thread that was mounting does not exist."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_forget_lock)
+# In a forked child the threads that were mounting do not exist.
+os.register_at_fork(after_in_child=_turns.clear)
 
 
 def attach(command: Command, **options: Any) -> Mount:
@@ -43,8 +39,10 @@ def attach(command: Command, **options: Any) -> Mount:
     and options are those of mount(). Raises what mount() raises, EBUSY when something else is
     mounted at its mountpoint.
     """
-    with _lock:
-        mountpoint = options.get("mountpoint")
+    mountpoint = options.get("mountpoint")
+    if found := find_mount(command, mountpoint):
+        return found
+    with _turns.setdefault(tuple(words_of(command, mountpoint)), threading.Lock()):
         return find_mount(command, mountpoint) or mount(command, **options)
 
 

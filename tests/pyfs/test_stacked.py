@@ -38,7 +38,7 @@ class UpperInit(Notes):
     ("kind", "names"),
     [("Upper mount", ["above", "below"]), ("Upper attach", ["above", "below"]), ("UpperInit", "a")],
 )
-@pytest.mark.parametrize("call", ["mount"])
+@pytest.mark.parametrize("call", ["mount", "attach"])
 def test_a_file_system_may_mount_another_while_it_starts(call, kind, names):
     done = run(f"""
         import directfuse, sys
