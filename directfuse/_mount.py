@@ -365,14 +365,18 @@ def mount(
     again = is_restarted(restart, placement, argv)
     wanted = Options(count, timing, _seconds(timeout), server=placement == "server", restart=again)
     sys.audit("directfuse.mount", shlex.join(argv))
-    if given is not None:
-        placed = place_given(argv, given, wanted)
-    elif program is not None:
-        fixed = placement == "auto" and not is_command(command)  # an object is for no helper
-        placed = place_program(argv, program, "inline" if fixed else placement, wanted)
-    else:
-        placed = place(argv, library, placement, wanted)
-    return _made(placed, limited, may_wait)
+    try:
+        if given is not None:
+            placed = place_given(argv, given, wanted)
+        elif program is not None:
+            fixed = placement == "auto" and not is_command(command)  # an object is for no helper
+            placed = place_program(argv, program, "inline" if fixed else placement, wanted)
+        else:
+            placed = place(argv, library, placement, wanted)
+        return _made(placed, limited, may_wait)
+    except BaseException:  # of a signal's handler, too: who gets no mount has none
+        _undo(wanted.made)
+        raise
 
 
 def _made(placed: Placed, limited: int, may_wait: bool | None) -> Mount:
@@ -387,6 +391,15 @@ def _made(placed: Placed, limited: int, may_wait: bool | None) -> Mount:
     with _lock:
         _ours[made.id] = made
     return made
+
+
+def _undo(made: list[int]) -> None:
+    """made: numbers of mounts, some of which may have ended; and errors."""
+    for number in made:
+        if number > 0:
+            _native.unmount(number, lazy=True)
+            with _lock:
+                _ours.pop(number, None)
 
 
 def _meaning(

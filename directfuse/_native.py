@@ -5,6 +5,7 @@ POSIX call returns, or a negative errno, or NOT_OURS. cffi releases the GIL arou
 """
 
 import errno
+import itertools
 import math
 import os
 import time
@@ -107,16 +108,16 @@ class TripCounters(NamedTuple):
     hits: int
 
 
-def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, str]:
+def mount(library: str | None, argv: Sequence[str], flags: int, made: list[int]) -> tuple[int, str]:
     """Number of the new mount, and what the plugin said; or minus the errno, and why.
 
-    flags: those of mount_flags(). A wait that a signal interrupts goes on when its handlers have
-    run (PEP 475), for what is left of the seconds.
+    flags: those of mount_flags(). made: gets the number, too. A wait that a signal interrupts goes
+    on when its handlers have run (PEP 475), for what is left of the seconds.
     """
     seconds = flags >> _SECONDS
     end = time.monotonic() + seconds
     while True:
-        code, said = _with_words(lib.df_mount, library, argv, flags)
+        code, said = _with_words(lib.df_mount, library, argv, flags, made)
         if code != -errno.EINTR:
             return code, said
         if seconds:
@@ -126,28 +127,39 @@ def mount(library: str | None, argv: Sequence[str], flags: int) -> tuple[int, st
             flags = flags & (1 << _SECONDS) - 1 | left << _SECONDS
 
 
-def launch(library: str, argv: Sequence[str], flags: int) -> tuple[int, str]:
-    """Starts a mount server: a socket to it, for mount_served(), or minus the errno, and why. Until
-    the server has mounted, closing the socket ends it."""
-    return _with_words(lib.df_mount_launch, library, argv, flags)
+def launch(library: str, argv: Sequence[str], flags: int, sockets: list[int]) -> tuple[int, str]:
+    """Starts a mount server: a socket to it, for mount_served(), or minus the errno, and why; which
+    `sockets` gets, too. Until the server has mounted, closing the socket ends it."""
+    return _with_words(lib.df_mount_launch, library, argv, flags, sockets)
 
 
 def _with_words(
-    function: Callable[..., int], library: str | None, argv: Sequence[str], flags: int
+    function: Callable[..., int],
+    library: str | None,
+    argv: Sequence[str],
+    flags: int,
+    results: list[int],
 ) -> tuple[int, str]:
     words = [ffi.new("char[]", os.fsencode(word)) for word in argv]
     array = ffi.new("char *[]", [*words, ffi.NULL])
     message = ffi.new("char[]", _WORDS)
     name = ffi.NULL if library is None else os.fsencode(library)
-    code = function(name, len(words), array, flags, message, _WORDS)
+    code = _noted(results, function, name, len(words), array, flags, message, _WORDS)
     return code, ffi.string(message).decode(errors="replace").strip()
 
 
-def mount_served(socket: int, flags: int) -> tuple[int, str]:
+def mount_served(socket: int, flags: int, made: list[int]) -> tuple[int, str]:
     """mount() for a mount server that was started with the other end of this socket."""
     message = ffi.new("char[]", _WORDS)
-    code = lib.df_mount_served(socket, flags, message, _WORDS)
+    code = _noted(made, lib.df_mount_served, socket, flags, message, _WORDS)
     return code, ffi.string(message).decode(errors="replace").strip()
+
+
+def _noted(results: list[int], function: Callable[..., int], *arguments: Any) -> int:
+    """function(*arguments), whose result is in the list before the handler of a signal that has
+    come meanwhile can raise anything: extend() calls it without a step of the interpreter."""
+    results.extend(itertools.starmap(function, [arguments]))
+    return results[-1]
 
 
 def build() -> bytes:

@@ -6,7 +6,7 @@ docs/programs.md has the rule of "auto".
 import errno
 import os
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from directfuse import _fast, _images, _native, _paths
@@ -39,8 +39,11 @@ Restart: TypeAlias = Literal["never", "on-failure"]
 class Startable(Protocol):
     """What can be started: a library or program, a Python file system, what a server is given."""
 
-    def start(self, argv: "Sequence[str]", *, flags: int, seconds: int) -> tuple[int, str]:
-        """Runs it until it has mounted: the number of the mount here, and what was said."""
+    def start(
+        self, argv: "Sequence[str]", *, flags: int, seconds: int, made: list[int]
+    ) -> tuple[int, str]:
+        """Runs it until it has mounted: the number of the mount here, which `made` gets, too,
+        and what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Options:
     seconds: int = 0  # until it must have mounted; 0: no limit
     server: bool = False
     restart: bool = False
+    made: list[int] = field(default_factory=list)
+    """Numbers of what was mounted: who is interrupted right behind that undoes it."""
 
     @property
     def flags(self) -> int:
@@ -83,10 +88,12 @@ class _Library:
 
     path: str
 
-    def start(self, argv: "Sequence[str]", *, flags: int, seconds: int) -> tuple[int, str]:
+    def start(
+        self, argv: "Sequence[str]", *, flags: int, seconds: int, made: list[int]
+    ) -> tuple[int, str]:
         _fast.expect_mount(True)
         try:
-            code, words = _mount_library(self.path, argv, flags)
+            code, words = _mount_library(self.path, argv, flags, made)
         finally:
             _fast.expect_mount(False)
         if code < 0:
@@ -95,12 +102,14 @@ class _Library:
         return code, words
 
 
-def _mount_library(path: str, argv: "Sequence[str]", flags: int) -> tuple[int, str]:
+def _mount_library(
+    path: str, argv: "Sequence[str]", flags: int, made: list[int]
+) -> tuple[int, str]:
     if not flags & _native.SERVER or argv[0].startswith("@"):
-        return _native.mount(path, argv, flags)
+        return _native.mount(path, argv, flags, made)
     from directfuse import _served  # sockets, processes
 
-    return _served.mount_program(path, argv, flags)
+    return _served.mount_program(path, argv, flags, made)
 
 
 def _limit_of_server(code: int, argv: "Sequence[str]") -> str:
@@ -154,12 +163,11 @@ def is_restarted(restart: Restart, placement: Placement, argv: list[str]) -> boo
 
 def _start(argv: list[str], what: Startable, options: Options) -> Placed:
     """Starts it, and finds what it has mounted here."""
-    code, words = what.start(argv, flags=options.flags, seconds=options.seconds)
+    code, words = what.start(argv, flags=options.flags, seconds=options.seconds, made=options.made)
     placement: Placement = "server" if options.server else "inline"
     for entry in _native.list_mounts():
         if entry.id == code:
             return Placed(entry, argv, words, placement)
-    _native.unmount(code, lazy=True)  # takes what the program left
     raise MountError(errno.EIO, "the file system unmounted itself at once", shlex.join(argv))
 
 

@@ -110,7 +110,9 @@ class Given:
                 "(its class has to be in a module that can be imported)",
             ) from error
 
-    def start(self, argv: Sequence[str], *, flags: int, seconds: int) -> tuple[int, str]:
+    def start(
+        self, argv: Sequence[str], *, flags: int, seconds: int, made: list[int]
+    ) -> tuple[int, str]:
         """Starts an interpreter that serves the words, or the object, and joins it: the number of
         the mount here, and what was said. Or MountError: ETIMEDOUT after so many seconds, 0: never.
         """
@@ -122,10 +124,10 @@ class Given:
                     _launch(argv, theirs.fileno(), number)
             finally:
                 os.close(number)
-            if not _await(ours, seconds):
+            if not _await(ours.fileno(), seconds):
                 words = f"it has not mounted anything within {seconds} seconds"
                 raise MountError(errno.ETIMEDOUT, words, shlex.join(argv))
-            code, words = _native.mount_served(ours.fileno(), flags)
+            code, words = _native.mount_served(ours.fileno(), flags, made)
         if code > 0:
             return code, words
         refusal = NotSupportedError if code == -errno.ENOTSUP else MountError
@@ -205,18 +207,23 @@ def _launch(argv: Sequence[str], control: int, given: int) -> None:
     )
 
 
-def _await(socket_: socket.socket, seconds: int = 0) -> bool:
+def _await(server: int, seconds: int = 0) -> bool:
     """Whether the server has something to say, within that time if it is limited. Here Ctrl-C
     works; who leaves by that, or late, closes the socket, which ends the server."""
-    return bool(ready(socket_.fileno(), seconds=seconds or None))
+    return bool(ready(server, seconds=seconds or None))
 
 
-def mount_program(path: str, argv: Sequence[str], flags: int) -> tuple[int, str]:
+def mount_program(path: str, argv: Sequence[str], flags: int, made: list[int]) -> tuple[int, str]:
     """Starts directfuse-server for a FUSE program, and joins it: _native.mount(), which a signal
     ends while the program starts. The server sees to the limit of the flags."""
-    number, words = _native.launch(path, argv, flags)
-    if number < 0:
-        return number, words
-    with socket.socket(fileno=number) as ours:
-        _await(ours)
-        return _native.mount_served(ours.fileno(), flags)
+    sockets: list[int] = []
+    try:
+        number, words = _native.launch(path, argv, flags, sockets)
+        if number < 0:
+            return number, words
+        _await(number)
+        return _native.mount_served(number, flags, made)
+    finally:
+        for number in sockets:
+            if number >= 0:
+                os.close(number)

@@ -1,5 +1,6 @@
 """Two ends: of the process in a child of fork, and of the interpreter."""
 
+import itertools
 import os
 
 from directfuse import _native, _pyhost
@@ -7,9 +8,9 @@ from directfuse._python import nodes
 
 __all__ = ["close", "install", "made"]
 
-#: Numbers of all mounts of Python file systems, those that have ended, too. A signal's handler may
-#: have raised something before anyone else knew of one.
-made: list[int] = []
+#: Numbers of all mounts of Python file systems, those that have ended, too, in the lists that get
+#: them. A signal's handler may have raised something before anyone else knew of one.
+made: list[list[int]] = []
 
 #: How long the end of the interpreter waits for operations that are running.
 CLOSE_SECONDS = 5.0
@@ -37,6 +38,6 @@ def install() -> None:
 def close() -> None:
     """Lets no operation into Python any more; after all mounts that anyone knows of were unmounted,
     or detached."""
-    for number in made:
+    for number in itertools.chain.from_iterable(made):
         _native.unmount(number, lazy=True, leave=True)
     _pyhost.close(CLOSE_SECONDS)

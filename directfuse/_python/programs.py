@@ -74,7 +74,9 @@ class Program:
             patches.running.program = None
         return 0
 
-    def start(self, _: Sequence[str], *, flags: int, seconds: int) -> tuple[int, str]:
+    def start(
+        self, _: Sequence[str], *, flags: int, seconds: int, made: list[int]
+    ) -> tuple[int, str]:
         """Runs it until it has mounted: the mount's number, and what was said. Or MountError.
 
         (The words are our own, and the flags tell the seconds: so a server of one is started.)
@@ -82,10 +84,11 @@ class Program:
         self.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - taken_signals
         patches.install()
         ends.install()
+        ends.made.append(made)
         with _turn(), _stage(self):
             _fast.expect_mount(True)
             try:
-                code, words = _pyhost.mount(self.words, self.main, flags, ends.made)
+                code, words = _pyhost.mount(self.words, self.main, flags, made)
             finally:
                 _fast.expect_mount(False)
         words = "\n".join(filter(None, (words.strip(), "".join(self.said).strip())))

@@ -636,14 +636,14 @@ def test_a_signals_handler_that_raises_while_a_file_system_is_mounted():
 
 
 def test_the_interpreter_ends_with_a_mount_that_nobody_heard_of():
-    """A signal's handler raises right behind the mounting."""
+    """A signal's handler raises right behind the mounting, and once more while that is undone."""
     done = run("""
         import directfuse
         from directfuse import _mount
         from pyfs.notes import Notes
         def interrupted(*_):
             raise KeyboardInterrupt
-        _mount._made = interrupted
+        _mount._made = _mount._undo = interrupted
         try:
             directfuse.mount(Notes(), "/unheard")
         except KeyboardInterrupt:

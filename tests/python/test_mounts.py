@@ -1,6 +1,7 @@
 """Mounting, listing, unmounting: what works, and what is refused in which words."""
 
 import errno
+import itertools
 import os
 import pickle
 import shlex
@@ -115,6 +116,44 @@ def test_leaving_the_context_with_open_files_is_an_error(tmp_path):
 def test_leaving_the_context_after_unmounting(tmp_path):
     with directfuse.mount(["memfs", tmp_path / "m"]) as mounted:
         mounted.unmount()
+
+
+class Interrupted(BaseException):
+    """As a signal's handler raises it."""
+
+
+def interrupted_at(step, call):
+    """call(), in which Interrupted is raised at the beginning or behind a call of ours: there the
+    interpreter runs the handlers of signals."""
+    steps = iter(range(step + 1))
+
+    def look(frame, event, _):
+        ours = frame.f_globals.get("__name__", "").startswith("directfuse")
+        if event in ("call", "c_return") and ours and next(steps, None) == step:
+            raise Interrupted
+
+    sys.setprofile(look)
+    try:
+        return call()
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("placement", ["inline", "server"])
+def test_who_is_interrupted_anywhere_in_mounting_has_no_mount(placement, tmp_path):
+    """It could be unmounted only by who thinks of looking for it."""
+    before = len(directfuse.mounts()), len(os.listdir("/proc/self/fd"))
+    for step in itertools.count():
+        try:
+            made = interrupted_at(
+                step, lambda: directfuse.mount(["memfs", tmp_path / "m"], placement=placement)
+            )
+        except Interrupted:
+            assert (len(directfuse.mounts()), len(os.listdir("/proc/self/fd"))) == before
+        else:
+            break
+    made.unmount()
+    assert step > 20
 
 
 # ---- statistics --------------------------------------------------------------------------------
