@@ -31,7 +31,8 @@ __all__ = ["patch"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_lock = threading.Lock()  # protects the two below
+#: Protects the two below. The handler of a signal, or a finalizer, may enter where it is held.
+_lock = threading.RLock()
 _depth = 0  # patch() contexts in force
 _undo: list[tuple[dict[str, Any], str, Any, Any]] = []  # (names, name, before, ours)
 
@@ -56,11 +57,18 @@ class patch(contextlib.ContextDecorator):  # noqa: N801  # it is used as a funct
 
     def __enter__(self) -> None:
         global _depth
-        with _lock:
-            if _depth == 0:
-                _install()
-            _depth += 1
-            self._entered += 1
+        counted = False
+        try:
+            with _lock:
+                _depth += 1
+                self._entered += 1
+                counted = True
+                if _depth == 1:
+                    _install()
+        except BaseException:  # of a signal's handler: nobody else would end it
+            if counted:
+                self.__exit__()
+            raise
 
     def __exit__(self, *error: object) -> None:
         global _depth
@@ -284,7 +292,16 @@ def _install_numpy(ours: dict[int, Any]) -> None:
 
 
 def _restore() -> None:
-    """What somebody else has replaced in the meantime is left as it is. The lock is held."""
+    """The lock is held. To the end, whatever a signal's handler raises."""
+    try:
+        _put_back()
+    except BaseException:
+        _put_back()
+        raise
+
+
+def _put_back() -> None:
+    """What somebody else has replaced in the meantime is left as it is."""
     for names, name, before, function in reversed(_undo):
         if names.get(name) is function:
             names[name] = before

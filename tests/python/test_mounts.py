@@ -1,7 +1,6 @@
 """Mounting, listing, unmounting: what works, and what is refused in which words."""
 
 import errno
-import itertools
 import os
 import pickle
 import shlex
@@ -12,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import directfuse
+
+from .interrupted import interrupted_everywhere
 
 
 def test_a_mount_tells_about_itself(memfs, tmp_path):
@@ -118,42 +119,20 @@ def test_leaving_the_context_after_unmounting(tmp_path):
         mounted.unmount()
 
 
-class Interrupted(BaseException):
-    """As a signal's handler raises it."""
-
-
-def interrupted_at(step, call):
-    """call(), in which Interrupted is raised at the beginning or behind a call of ours: there the
-    interpreter runs the handlers of signals."""
-    steps = iter(range(step + 1))
-
-    def look(frame, event, _):
-        ours = frame.f_globals.get("__name__", "").startswith("directfuse")
-        if event in ("call", "c_return") and ours and next(steps, None) == step:
-            raise Interrupted
-
-    sys.setprofile(look)
-    try:
-        return call()
-    finally:
-        sys.setprofile(None)
-
-
 @pytest.mark.parametrize("placement", ["inline", "server"])
 def test_who_is_interrupted_anywhere_in_mounting_has_no_mount(placement, tmp_path):
     """It could be unmounted only by who thinks of looking for it."""
-    before = len(directfuse.mounts()), len(os.listdir("/proc/self/fd"))
-    for step in itertools.count():
-        try:
-            made = interrupted_at(
-                step, lambda: directfuse.mount(["memfs", tmp_path / "m"], placement=placement)
-            )
-        except Interrupted:
-            assert (len(directfuse.mounts()), len(os.listdir("/proc/self/fd"))) == before
-        else:
-            break
-    made.unmount()
-    assert step > 20
+
+    def left():
+        return len(directfuse.mounts()), len(os.listdir("/proc/self/fd"))
+
+    def nothing_is_left():
+        assert left() == before
+
+    before = left()
+    interrupted_everywhere(
+        lambda: directfuse.mount(["memfs", tmp_path / "m"], placement=placement), nothing_is_left
+    ).unmount()
 
 
 # ---- statistics --------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ import pytest
 
 import directfuse
 
+from .interrupted import interrupted_at, interrupted_everywhere
+
 
 @pytest.fixture
 def patched():
@@ -380,6 +382,29 @@ def test_everything_is_restored(root):
         with directfuse.patch():
             raise KeyError
     assert snapshot() == before
+
+
+def enter_and_leave():
+    with directfuse.patch():
+        pass
+
+
+def test_who_is_interrupted_leaves_nothing_in_place():
+    before = snapshot()
+
+    def nothing_is_left():
+        assert snapshot() == before
+
+    interrupted_everywhere(enter_and_leave, nothing_is_left, stride=499)
+    assert snapshot() == before
+
+
+def test_a_signals_handler_may_patch_where_that_is_done():
+    """Or a finalizer."""
+    before = snapshot()
+    for step in range(0, 150, 5):
+        interrupted_at(step, enter_and_leave, enter_and_leave)
+        assert snapshot() == before
 
 
 def test_a_decorator(root):
