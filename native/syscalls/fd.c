@@ -61,12 +61,13 @@ void dfi_fd_hold(struct dfi_files *files, uint64_t handle)
 long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush)
 {
     bool last = atomic_fetch_sub(&dfi_uses(files)[df_handle_index(handle)], 1) == 1;
-    const struct df_ofd *ofd = dfi_ofd(files, handle);
-    struct df_trip trip = dfi_trip_of(files);
+    const struct df_ofd *ofd = last || flush ? dfi_ofd(files, handle) : NULL;
+    struct df_trip trip;
     long ret = 0;
 
     if (!ofd)
         return 0;
+    trip = dfi_trip_of(files);
     if (ofd->traits & DF_FILE_NOFLUSH ||
         atomic_load_explicit(&ofd->flags, memory_order_relaxed) & O_PATH)
         flush = false;
@@ -250,21 +251,45 @@ void df_file_end(struct df_thread *thread, struct df_file *file)
     (void)thread, (void)file;
 }
 
+/* Beside other threads, of which one may close the descriptor meanwhile: this process has the file
+ * until the call has ended, as on Linux. Else its df_ofd could be another file's by then; and of
+ * one whose lock a process holds that is killed, the server looks at what that process has. False:
+ * it is just being closed. */
+static bool hold_beside_others(struct dfi_files *files, uint64_t handle)
+{
+    _Atomic uint32_t *uses;
+    uint32_t before;
+
+    if (dfi_is_alone() || !files->map)
+        return false;
+    uses = &dfi_uses(files)[df_handle_index(handle)];
+    before = atomic_load_explicit(uses, memory_order_relaxed);
+    while (before > 0)
+        if (atomic_compare_exchange_weak(uses, &before, before + 1))
+            return true;
+    return false;
+}
+
 /* A position whose lock cannot be had (the server is gone) is moved without: its file is lost. */
 void df_file_lock_position(struct df_file *file)
 {
+    struct dfi_files *files = dfi_record_now()->files;
     struct df_ofd *ofd = (struct df_ofd *)file->host[DFI_HOST_OFD];
 
-    df_ofd_lock(&dfi_record_now()->files->link, ofd, false);
+    file->host[DFI_HOST_HELD] = hold_beside_others(files, file->host[DFI_HOST_HANDLE]);
+    df_ofd_lock(&files->link, ofd, false);
     file->position = ofd->position;
 }
 
 void df_file_unlock_position(struct df_file *file)
 {
+    struct dfi_files *files = dfi_record_now()->files;
     struct df_ofd *ofd = (struct df_ofd *)file->host[DFI_HOST_OFD];
 
     ofd->position = file->position;
-    df_ofd_unlock(&dfi_record_now()->files->link, ofd);
+    df_ofd_unlock(&files->link, ofd);
+    if (DF_UNLIKELY(file->host[DFI_HOST_HELD]))
+        dfi_fd_drop(files, file->host[DFI_HOST_HANDLE], false);
 }
 
 /* Locks are the kernel's, on placeholders. */

@@ -47,6 +47,7 @@ enum {
     DFI_HOST_HANDLE, /* of the channel */
     DFI_HOST_FD,     /* the placeholder; -1: none */
     DFI_HOST_OFD,    /* struct df_ofd *; 0: none yet */
+    DFI_HOST_HELD,   /* while its position is locked: 1: this is a use of the file */
 };
 
 /* From here to dfi_record_end() this thread may call df_call_*(). Nests. */

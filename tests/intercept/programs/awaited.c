@@ -1,0 +1,83 @@
+/*
+ * awaited.c - a file system whose reads end when they are told to. Reading "slow" waits until "go"
+ * was opened, once for all; opening "begun" waits until somebody reads so. "slow" and "quick" hold
+ * the alphabet.
+ */
+#define FUSE_USE_VERSION 31
+#include <errno.h>
+#include <fuse.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+static const char text[] = "abcdefghijklmnopqrstuvwxyz";
+static const char *const names[] = {"/slow", "/quick", "/begun", "/go"};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool begun, goes;
+
+static void set(bool *what)
+{
+    pthread_mutex_lock(&lock);
+    *what = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void await(const bool *what)
+{
+    pthread_mutex_lock(&lock);
+    while (!*what)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static int get_attributes(const char *path, struct stat *st, struct fuse_file_info *fi)
+{
+    (void)fi;
+    *st = (struct stat){.st_mode = S_IFDIR | 0755, .st_nlink = 2};
+    if (strcmp(path, "/") == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(path, names[i]) == 0) {
+            *st = (struct stat){.st_mode = S_IFREG | 0644, .st_nlink = 1, .st_size = 26};
+            return 0;
+        }
+    return -ENOENT;
+}
+
+static int open_file(const char *path, struct fuse_file_info *fi)
+{
+    fi->direct_io = 1;
+    if (strcmp(path, "/begun") == 0)
+        await(&begun);
+    if (strcmp(path, "/go") == 0)
+        set(&goes);
+    return 0;
+}
+
+static int read_file(const char *path, char *to, size_t size, off_t at, struct fuse_file_info *fi)
+{
+    size_t left = at < 26 ? 26 - (size_t)at : 0;
+
+    (void)fi;
+    if (strcmp(path, "/slow") == 0) {
+        set(&begun);
+        await(&goes);
+    }
+    size = size < left ? size : left;
+    memcpy(to, text + at, size);
+    return (int)size;
+}
+
+int main(int argc, char *argv[])
+{
+    static const struct fuse_operations operations = {
+        .getattr = get_attributes,
+        .open = open_file,
+        .read = read_file,
+    };
+
+    return fuse_main(argc, argv, &operations, NULL);
+}

@@ -1,0 +1,53 @@
+"""Files that one thread closes while another one is in a call on them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from building import build, fuse
+
+from directfuse import _kernel
+
+from .conftest import PROGRAMS, environment
+
+WANTED = {
+    "again": "slow 5 abcde\nquick 5 abcde\n",
+    "killed": "back to 0\nslow 5 abcde\n",
+}
+
+
+@pytest.fixture
+def awaited(tmp_path):
+    return build(PROGRAMS / "awaited.c", tmp_path / "awaited", *fuse("fuse3"), "-pthread")
+
+
+def outcome(command):
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment(), timeout=50, check=False
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.fixture(params=["run", pytest.param("kernel", marks=pytest.mark.kernel_fuse)])
+def by_route(request, awaited, tmp_path):
+    """What a command does, whose last word is the directory where awaited.c is mounted."""
+    point = tmp_path / "mount"
+    point.mkdir()
+
+    def by_run(*command):
+        mount = ["-m", f"{awaited} {point}"]
+        return outcome([sys.executable, "-m", "directfuse", "run", *mount, "--", *command, point])
+
+    def by_kernel(*command):
+        with _kernel.Program([awaited, os.fspath(point), "-f"]) as daemon:
+            daemon.wait_mounted(30)
+            return outcome([*command, point])
+
+    return by_run if request.param == "run" else by_kernel
+
+
+@pytest.mark.parametrize("part", WANTED)
+def test_a_file_is_its_callers_until_the_call_has_ended(compiled, by_route, part):
+    """Its position is not that of the next file, nor locked for ever by who was killed."""
+    assert by_route(compiled("closed_meanwhile"), part) == (0, WANTED[part])
