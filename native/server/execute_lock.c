@@ -2,6 +2,7 @@
  * execute_lock.c - the ops of locks, which may wait for others, and may find those of the dead.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/file.h>
 
 #include "core/lock.h"
@@ -73,6 +74,16 @@ static int64_t lock_range_of_the_living(struct df_work *w, struct df_lock *lock)
     return lock_range(w, lock);
 }
 
+/* Its files were closed, and it unlocked, before this lock was got: nobody else would do it. By the
+ * kernel they are closed when the call has ended. */
+static void unlock_of_the_dead(struct df_work *w, const struct df_lock *lock)
+{
+    if (lock->test || lock->type == F_UNLCK || w->client == 0 ||
+        df_files_client_is_there(&w->server->files, w->client))
+        return;
+    df_execute_flush(w->thread, w->files[0], w->caller.lock_owner);
+}
+
 static int64_t lock_file(struct df_work *w, int operation)
 {
     int64_t ret = CALL(flock, w->files[0], operation, df_lock_file_owner(w->files[0]));
@@ -96,6 +107,8 @@ int64_t df_execute_lock(struct df_work *w)
     ret = lock_range_of_the_living(w, &lock);
     if (sleeps)
         df_pool_sleep_end(&w->server->pool, w->slot);
+    if (ret == 0)
+        unlock_of_the_dead(w, &lock);
     df_execute_out(w)->lock = lock;
     return ret;
 }

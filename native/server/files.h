@@ -142,6 +142,9 @@ bool df_files_client_born(struct df_files *files, uint32_t id);
 bool df_files_client_gone(struct df_files *files, uint32_t id, uint64_t **had);
 void df_files_free_set(struct df_files *files, uint64_t *had);
 
+/* False: there is none, or it is gone. */
+bool df_files_client_is_there(struct df_files *files, uint32_t id);
+
 /* False: it is still to be born, or there is none. */
 bool df_files_client_is_born(struct df_files *files, uint32_t id);
 

@@ -266,6 +266,16 @@ void df_files_free_set(struct df_files *files, uint64_t *had)
     pthread_mutex_unlock(&files->lock);
 }
 
+bool df_files_client_is_there(struct df_files *files, uint32_t id)
+{
+    bool there;
+
+    pthread_mutex_lock(&files->lock);
+    there = df_files_client_find(files, id) != NULL;
+    pthread_mutex_unlock(&files->lock);
+    return there;
+}
+
 bool df_files_client_is_born(struct df_files *files, uint32_t id)
 {
     const struct df_client *client;

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 
 import directfuse
 
+from .built import built
 from .forks import begin_fork, ended, expect, in_fork
 from .test_lives import _unmounts, point, servers, stop, the_server, until  # noqa: F401
 
@@ -91,6 +93,26 @@ def test_a_client_killed_while_it_moves_a_shared_position(point, kills):  # noqa
         os.close(go)
         directfuse.close(fd)
         until(lambda: _unmounts(point), 20)
+
+
+def _is_locked(fd):
+    wanted = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    kind, *_ = struct.unpack("hhqqi4x", directfuse.fcntl(fd, fcntl.F_GETLK, wanted))
+    return kind != fcntl.F_UNLCK
+
+
+def test_a_process_killed_while_it_gets_a_lock_does_not_keep_it(point, tmp_path_factory):  # noqa: F811
+    """Its files are closed before the file system gives the lock."""
+    with directfuse.mount([built("late_locker", tmp_path_factory), point], placement="server"):
+        file = directfuse.os_open(f"{point}/f", os.O_RDWR)
+        pid = begin_fork(lambda: directfuse.lockf(file, fcntl.LOCK_EX))
+        for moment in "begun", "unlocked", "go", "given":
+            directfuse.close(directfuse.os_open(f"{point}/{moment}", os.O_RDONLY))
+            if moment == "begun":
+                os.kill(pid, signal.SIGKILL)
+                assert ended(pid) == -signal.SIGKILL
+        until(lambda: not _is_locked(file), 20)
+        directfuse.close(file)
 
 
 @pytest.mark.timeout(300)
