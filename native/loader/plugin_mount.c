@@ -116,6 +116,13 @@ static int check_root(struct df_plugin *plugin, const struct df_mount *mount)
     return -ENOTDIR;
 }
 
+/* Somebody else may be about to end it, or have done so; who waits to may yet do so in vain. */
+static void end_lazily(int id)
+{
+    while (df_mount_detach(id, DF_DETACH_LAZY) == -EBUSY)
+        df_mount_await_verdict(id);
+}
+
 /* Sleeps until the mount has ended; ends it when the plugin wishes so. */
 static void wait_gone(struct df_plugin *plugin, int id)
 {
@@ -123,7 +130,7 @@ static void wait_gone(struct df_plugin *plugin, int id)
     bool detached = false;
     while (!((wake = atomic_load(&plugin->wake)) & DF_WAKE_GONE)) {
         if (wake & DF_WAKE_EXIT && !detached) {
-            df_mount_detach(id, DF_DETACH_LAZY); /* or somebody else has just done it */
+            end_lazily(id);
             detached = true;
             continue;
         }

@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 #include "core/calls.h"
+#include "core/file.h"
+#include "core/gate.h"
 #include "core/mount.h"
 #include "loader/plugin.h"
 #include "plugin_fixture.h"
@@ -264,6 +266,70 @@ static void test_program_ends_itself_from_an_operation(void **state)
     int fd = open_file("/t-plugin/end/end");
     assert_true(fd >= 0);
     assert_int_equal(df_call_close(fd), 0);
+    df_mount_wait(id);
+    stop_plugin(plugin, 0);
+}
+
+/* The newest thread of the process. */
+static int newest_task(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int newest = 0;
+    for (struct dirent *entry; (entry = readdir(tasks));)
+        if (atoi(entry->d_name) > newest)
+            newest = atoi(entry->d_name);
+    closedir(tasks);
+    return newest;
+}
+
+/* How often it has gone to sleep. */
+static long sleeps_of(int task)
+{
+    char path[64], line[128];
+    long count = -1;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/status", task);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file))
+        sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static void *stop_in_vain(void *plugin)
+{
+    int status;
+    return (void *)(intptr_t)df_plugin_stop(plugin, 0, &status);
+}
+
+/* Somebody unmounts it, and waits for a call that opens a file. */
+static void test_program_ends_itself_while_it_is_unmounted_in_vain(void **state)
+{
+    (void)state;
+    struct df_plugin *plugin;
+    pthread_t unmounting;
+    void *result;
+    int error;
+    assert_started(&plugin, "hello_low", "-otext=x", "/t-plugin/vain");
+    int task = newest_task();
+    struct df_mount *mount = df_plugin_mount_of(plugin);
+    int id = mount->id;
+    struct df_thread *thread = df_gate_enter(&error);
+    assert_true(df_gate_pin(thread, mount, id));
+    pthread_create(&unmounting, NULL, stop_in_vain, plugin);
+    while (atomic_load(&mount->live))
+        sched_yield();
+    long before = sleeps_of(task);
+    df_plugin_exit(plugin);
+    while (sleeps_of(task) == before)
+        sched_yield();
+    struct df_file *file = df_file_new(thread, mount, atomic_load(&mount->fs), O_RDONLY);
+    df_gate_leave(thread);
+    pthread_join(unmounting, &result);
+    assert_int_equal((intptr_t)result, -EBUSY);
+    thread = df_gate_enter(&error);
+    df_file_discard(thread, file);
+    df_gate_leave(thread);
     df_mount_wait(id);
     stop_plugin(plugin, 0);
 }
@@ -618,6 +684,7 @@ int main(int argc, char *argv[])
         cmocka_unit_test(test_lazy_end_waits_for_the_last_file),
         cmocka_unit_test(test_lazy_end_without_files_is_an_ordinary_one),
         cmocka_unit_test(test_program_ends_itself_from_an_operation),
+        cmocka_unit_test(test_program_ends_itself_while_it_is_unmounted_in_vain),
         cmocka_unit_test(test_program_ends_itself_before_it_serves),
         cmocka_unit_test(test_mountpoint_in_use),
         cmocka_unit_test(test_program_leaves_a_thread_behind),
