@@ -41,6 +41,8 @@ static void mount_gone(struct df_fs *fs)
         (struct df_plugin *)((char *)fs->ops - offsetof(struct df_plugin, ops));
     fs->ops = plugin->given_ops;
     wake_up(plugin, DF_WAKE_GONE);
+    pthread_mutex_lock(&plugin->lock); /* who has not seen that yet names the mount: has_died() */
+    pthread_mutex_unlock(&plugin->lock);
 }
 
 /* Claims the plugin's one mount for fs. */
