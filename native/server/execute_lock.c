@@ -93,6 +93,12 @@ static int64_t lock_file(struct df_work *w, int operation)
     return df_lock_flock(&w->call, w->files[0], operation);
 }
 
+/* An end of the server is none of the client's signals. */
+static int64_t end_sleep(struct df_work *w, int64_t ret)
+{
+    return !df_pool_sleep_end(&w->server->pool, w->slot) && ret == -EINTR ? -ENOTCONN : ret;
+}
+
 int64_t df_execute_lock(struct df_work *w)
 {
     struct df_lock lock = w->message.args.lock.lock;
@@ -101,12 +107,12 @@ int64_t df_execute_lock(struct df_work *w)
 
     if (!may_wait(w, sleeps))
         return -ENOLCK;
+    if (sleeps && !df_pool_sleep_begin(&w->server->pool, w->slot))
+        return -ENOTCONN;
     lock.owner = lock.pid == -1 ? df_lock_file_owner(w->files[0]) : w->caller.lock_owner;
-    if (sleeps)
-        df_pool_sleep_begin(&w->server->pool, w->slot);
     ret = lock_range_of_the_living(w, &lock);
     if (sleeps)
-        df_pool_sleep_end(&w->server->pool, w->slot);
+        ret = end_sleep(w, ret);
     if (ret == 0)
         unlock_of_the_dead(w, &lock);
     df_execute_out(w)->lock = lock;
@@ -121,12 +127,10 @@ int64_t df_execute_flock(struct df_work *w)
 
     if (!may_wait(w, sleeps))
         return -ENOLCK;
-    if (sleeps)
-        df_pool_sleep_begin(&w->server->pool, w->slot);
+    if (sleeps && !df_pool_sleep_begin(&w->server->pool, w->slot))
+        return -ENOTCONN;
     ret = lock_file(w, operation);
     if (ret == -EWOULDBLOCK && df_server_see_the_dead(w->server))
         ret = lock_file(w, operation);
-    if (sleeps)
-        df_pool_sleep_end(&w->server->pool, w->slot);
-    return ret;
+    return sleeps ? end_sleep(w, ret) : ret;
 }

@@ -18,12 +18,15 @@
 #include "channel/link.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
+#include "core/clock.h"
 #include "core/pages.h"
 #include "server/crash.h"
 
 #define STACK_SIZE (8 << 20) /* bytes, as of libfuse's threads; a plugin's functions run on it */
-#define IDLE_MAX   4         /* workers that may sleep; more of them end after a while */
+#define NS         INT64_C(1000000000)
+#define IDLE_MAX   4 /* workers that may sleep; more of them end after a while */
 #define IDLE_NS    INT64_C(5000000000)
+#define KICK_NS INT64_C(20000000) /* between two signals to those who sleep when the pool stops */
 
 /* ---- signals ----------------------------------------------------------------------------------
  */
@@ -351,23 +354,28 @@ static void do_nothing(int signal)
     (void)signal;
 }
 
-void df_pool_sleep_begin(struct df_pool *pool, const struct df_slot *slot)
+/* Whoever stops the pool says so before he looks for sleepers, under the lock. */
+static bool set_sleeping(struct df_pool *pool, const struct df_slot *slot, bool sleeping)
 {
     size_t index = (size_t)(slot - df_segment_slots(pool->segment));
+    bool goes_on;
 
     pthread_mutex_lock(&pool->lock);
+    goes_on = !atomic_load(&pool->stopping);
     pool->sleepers[index] = pthread_self();
-    pool->sleeping[index] = true;
+    pool->sleeping[index] = sleeping && goes_on;
     pthread_mutex_unlock(&pool->lock);
+    return goes_on;
 }
 
-void df_pool_sleep_end(struct df_pool *pool, const struct df_slot *slot)
+bool df_pool_sleep_begin(struct df_pool *pool, const struct df_slot *slot)
 {
-    size_t index = (size_t)(slot - df_segment_slots(pool->segment));
+    return set_sleeping(pool, slot, true);
+}
 
-    pthread_mutex_lock(&pool->lock);
-    pool->sleeping[index] = false;
-    pthread_mutex_unlock(&pool->lock);
+bool df_pool_sleep_end(struct df_pool *pool, const struct df_slot *slot)
+{
+    return set_sleeping(pool, slot, false);
 }
 
 uint32_t df_pool_sleeping(struct df_pool *pool)
@@ -413,17 +421,26 @@ static void ring_all(struct df_segment *segment)
     }
 }
 
+/* Under the lock, which is released meanwhile. Not for long: who was only about to sleep has missed
+ * its signal. */
+static void await_end(struct df_pool *pool)
+{
+    const int64_t end = df_clock() + KICK_NS;
+    const struct timespec until = {end / NS, end % NS};
+
+    for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
+        if (pool->sleeping[i])
+            pthread_kill(pool->sleepers[i], DF_POOL_SIGNAL);
+    pthread_cond_clockwait(&pool->ended, &pool->lock, CLOCK_MONOTONIC, &until);
+}
+
 void df_pool_stop(struct df_pool *pool)
 {
     atomic_store(&pool->stopping, true);
+    ring_all(pool->segment);
     pthread_mutex_lock(&pool->lock);
-    while (pool->count > 0) {
-        for (unsigned i = 0; i < DF_SLOT_COUNT; i++)
-            if (pool->sleeping[i])
-                pthread_kill(pool->sleepers[i], DF_POOL_SIGNAL);
-        ring_all(pool->segment);
-        pthread_cond_wait(&pool->ended, &pool->lock);
-    }
+    while (pool->count > 0)
+        await_end(pool);
     pthread_mutex_unlock(&pool->lock);
     atomic_store(&df_call_signals, NULL);
     pthread_cond_destroy(&pool->ended);

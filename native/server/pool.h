@@ -68,10 +68,11 @@ int df_pool_start(struct df_pool *pool, struct df_segment *segment, df_pool_serv
 /* Ends the workers; waits for what they are at. */
 void df_pool_stop(struct df_pool *pool);
 
-/* Around an op that sleeps in the core: when the client has a signal in the meantime, the worker
- * gets DF_POOL_SIGNAL, and the op ends with -EINTR. */
-void df_pool_sleep_begin(struct df_pool *pool, const struct df_slot *slot);
-void df_pool_sleep_end(struct df_pool *pool, const struct df_slot *slot);
+/* Around an op that sleeps in the core: when the client has a signal in the meantime, or the pool
+ * stops, the worker gets DF_POOL_SIGNAL, and the op ends with -EINTR. Both are false if the pool
+ * stops: then there is no op to be made, or it has been ended. */
+bool df_pool_sleep_begin(struct df_pool *pool, const struct df_slot *slot);
+bool df_pool_sleep_end(struct df_pool *pool, const struct df_slot *slot);
 
 /* The client has a signal, or waits for the slot's answer no more: its op is told. */
 void df_pool_signal(struct df_pool *pool, uint32_t slot);

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +146,31 @@ def test_a_server_that_is_killed_ends_every_call(point, kills):  # noqa: F811
         directfuse.close(fd)
         mount.unmount()
         until(lambda: not servers())
+
+
+def _sleeps(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+def test_a_server_that_is_told_to_end_waits_for_no_lock(point):  # noqa: F811
+    """Those who do find it gone: it is no signal of theirs that ends their wait."""
+    mount = directfuse.mount(["memfs", point], placement="server")
+    fd = directfuse.os_open(f"{point}/f", os.O_CREAT | os.O_RDWR)
+    directfuse.lockf(fd, fcntl.LOCK_EX)
+
+    def wait():
+        with pytest.raises(OSError) as caught:
+            directfuse.lockf(fd, fcntl.LOCK_EX)
+        expect(caught.value.errno, errno.ENOTCONN)
+
+    waiting = [begin_fork(wait) for _ in range(4)]
+    until(lambda: all(map(_sleeps, waiting)))
+    os.kill(the_server(), signal.SIGTERM)
+    assert [ended(pid) for pid in waiting] == [0] * 4
+    until(lambda: not servers(), 20)
+    with pytest.raises(OSError):
+        directfuse.close(fd)
+    mount.unmount()
 
 
 def answers(point):  # noqa: F811
