@@ -495,10 +495,14 @@ static long map_ours(struct dfi_files *files, const struct request *r)
 {
     const struct df_ofd *ofd = dfi_ofd(files, r->handle);
     long ret = ofd ? check(r, ofd) : -EBADF;
+    bool held;
 
     if (ret < 0)
         return ret;
+    held = dfi_fd_hold_beside_others(files, r->handle);
     ret = map_it(files, r, ofd);
+    if (held)
+        dfi_fd_drop(files, r->handle, false);
     if (IS_ERROR(ret) && df_link_lost(&files->link))
         return map_empty(files, r->address, r->length, r->prot, r->flags);
     return ret;

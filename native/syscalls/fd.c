@@ -57,6 +57,21 @@ void dfi_fd_hold(struct dfi_files *files, uint64_t handle)
     atomic_fetch_add(&dfi_uses(files)[df_handle_index(handle)], 1);
 }
 
+bool dfi_fd_hold_beside_others(struct dfi_files *files, uint64_t handle)
+{
+    _Atomic uint32_t *uses;
+    uint32_t before;
+
+    if (dfi_is_alone() || !files->map)
+        return false;
+    uses = &dfi_uses(files)[df_handle_index(handle)];
+    before = atomic_load_explicit(uses, memory_order_relaxed);
+    while (before > 0)
+        if (atomic_compare_exchange_weak(uses, &before, before + 1))
+            return true;
+    return false;
+}
+
 /* The file is closed by close(2), of which FLUSH is part; by munmap(2) it is only dropped. */
 long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush)
 {
@@ -251,32 +266,13 @@ void df_file_end(struct df_thread *thread, struct df_file *file)
     (void)thread, (void)file;
 }
 
-/* Beside other threads, of which one may close the descriptor meanwhile: this process has the file
- * until the call has ended, as on Linux. Else its df_ofd could be another file's by then; and of
- * one whose lock a process holds that is killed, the server looks at what that process has. False:
- * it is just being closed. */
-static bool hold_beside_others(struct dfi_files *files, uint64_t handle)
-{
-    _Atomic uint32_t *uses;
-    uint32_t before;
-
-    if (dfi_is_alone() || !files->map)
-        return false;
-    uses = &dfi_uses(files)[df_handle_index(handle)];
-    before = atomic_load_explicit(uses, memory_order_relaxed);
-    while (before > 0)
-        if (atomic_compare_exchange_weak(uses, &before, before + 1))
-            return true;
-    return false;
-}
-
 /* A position whose lock cannot be had (the server is gone) is moved without: its file is lost. */
 void df_file_lock_position(struct df_file *file)
 {
     struct dfi_files *files = dfi_record_now()->files;
     struct df_ofd *ofd = (struct df_ofd *)file->host[DFI_HOST_OFD];
 
-    file->host[DFI_HOST_HELD] = hold_beside_others(files, file->host[DFI_HOST_HANDLE]);
+    file->host[DFI_HOST_HELD] = dfi_fd_hold_beside_others(files, file->host[DFI_HOST_HANDLE]);
     df_ofd_lock(&files->link, ofd, false);
     file->position = ofd->position;
 }

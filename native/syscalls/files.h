@@ -265,6 +265,12 @@ long dfi_fd_close(struct dfi_files *files, int fd);
 void dfi_fd_hold(struct dfi_files *files, uint64_t handle);
 long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush);
 
+/* For a call, beside other threads, of which one may close the descriptor meanwhile: this process
+ * has the file until the call has ended, as on Linux. Else its df_ofd could be another file's by
+ * then; and of one whose lock a process holds that is killed, the server looks at what that process
+ * has. False: there is no use to drop; without other threads, or it is just being closed. */
+bool dfi_fd_hold_beside_others(struct dfi_files *files, uint64_t handle);
+
 /* A descriptor that came from elsewhere (SCM_RIGHTS, pidfd_getfd): enters it if it is a
  * placeholder of this job. */
 void dfi_fd_adopt(struct dfi_files *files, int fd);

@@ -239,17 +239,22 @@ static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_fi
 static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_file *file,
                             const struct iovec *iov, int iovcnt, off_t *offset)
 {
+    struct dfi_files *files = dfi_record_now()->files;
     struct dfi_chunks chunks;
     ssize_t ret;
+    bool held;
 
     if (DF_UNLIKELY(dfi_shadow_mapped(file)))
         return write_mapped(fs, call, file, iov, iovcnt, offset);
+    held = dfi_fd_hold_beside_others(files, handle_of(file)); /* pwrite(2) */
     ret = write_there(fs, call, file, iov, iovcnt, offset);
     if (ret > 0 && DF_UNLIKELY(dfi_shadow_mapped_meanwhile(file)) &&
         dfi_shadow_change(file, &chunks) == 0) {
         dfi_shadow_write(&chunks, iov, iovcnt, *offset, ret);
         dfi_shadow_changed(&chunks);
     }
+    if (DF_UNLIKELY(held))
+        dfi_fd_drop(files, handle_of(file), false);
     return ret;
 }
 

@@ -1,7 +1,7 @@
 /*
- * awaited.c - a file system whose reads end when they are told to. Reading "slow" waits until "go"
- * was opened, once for all; opening "begun" waits until somebody reads so. "slow" and "quick" hold
- * the alphabet.
+ * awaited.c - a file system whose reads end when they are told to. Reading "slow" or "mapped" waits
+ * until "go" was opened, once for all, and so does writing, of which nothing is kept; opening
+ * "begun" waits until somebody waits so. All hold the alphabet.
  */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const char text[] = "abcdefghijklmnopqrstuvwxyz";
-static const char *const names[] = {"/slow", "/quick", "/begun", "/go"};
+static const char *const names[] = {"/slow", "/mapped", "/quick", "/begun", "/go"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -33,6 +33,12 @@ static void await(const bool *what)
     pthread_mutex_unlock(&lock);
 }
 
+static void await_going(void)
+{
+    set(&begun);
+    await(&goes);
+}
+
 static int get_attributes(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
     (void)fi;
@@ -49,7 +55,7 @@ static int get_attributes(const char *path, struct stat *st, struct fuse_file_in
 
 static int open_file(const char *path, struct fuse_file_info *fi)
 {
-    fi->direct_io = 1;
+    fi->direct_io = strcmp(path, "/slow") == 0;
     if (strcmp(path, "/begun") == 0)
         await(&begun);
     if (strcmp(path, "/go") == 0)
@@ -62,12 +68,18 @@ static int read_file(const char *path, char *to, size_t size, off_t at, struct f
     size_t left = at < 26 ? 26 - (size_t)at : 0;
 
     (void)fi;
-    if (strcmp(path, "/slow") == 0) {
-        set(&begun);
-        await(&goes);
-    }
+    if (strcmp(path, "/quick") != 0)
+        await_going();
     size = size < left ? size : left;
     memcpy(to, text + at, size);
+    return (int)size;
+}
+
+static int write_file(const char *path, const char *from, size_t size, off_t at,
+                      struct fuse_file_info *fi)
+{
+    (void)path, (void)from, (void)at, (void)fi;
+    await_going();
     return (int)size;
 }
 
@@ -77,6 +89,7 @@ int main(int argc, char *argv[])
         .getattr = get_attributes,
         .open = open_file,
         .read = read_file,
+        .write = write_file,
     };
 
     return fuse_main(argc, argv, &operations, NULL);

@@ -1,17 +1,21 @@
 /*
- * closed_meanwhile.c PART MOUNT - a descriptor that another thread closes in the middle of a read
- * from it, of the file "slow" of awaited.c. Prints what is read.
+ * closed_meanwhile.c PART MOUNT - a descriptor that another thread closes in the middle of a call
+ * on it, with the files of awaited.c. Prints what is read.
  *
- *   again    its number in the process, and whatever else was the file's, is another file's by the
- *            time that the read ends
- *   killed   who reads is killed, and its parent goes on with the same open file
+ *   read      its number in the process, and whatever else was the file's, is another file's by the
+ *             time that the call ends
+ *   mapped    the same, of mmap
+ *   written   the same, of pwrite, and the other file is mapped
+ *   killed    who reads is killed, and its parent goes on with the same open file
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,23 +35,39 @@ static void *read_slowly(void *unused)
     return unused;
 }
 
-/* Until the thread reads; then it is closed. */
-static pthread_t close_meanwhile(void)
+static void *map_slowly(void *unused)
+{
+    char *at = mmap(NULL, 26, PROT_READ, MAP_SHARED, slow, 0);
+    printf("mapped %.5s\n", at == MAP_FAILED ? "not" : at);
+    return unused;
+}
+
+static void *write_slowly(void *unused)
+{
+    printf("written %zd\n", pwrite(slow, "XYZ", 3, 0));
+    return unused;
+}
+
+/* Until the thread is in its call; then it is closed. */
+static pthread_t close_meanwhile(void *(*call)(void *))
 {
     pthread_t thread;
-    pthread_create(&thread, NULL, read_slowly, NULL);
+    pthread_create(&thread, NULL, call, NULL);
     close(open("begun", O_RDONLY));
     close(slow);
     return thread;
 }
 
-static void again(void)
+static void again(void *(*call)(void *), bool maps)
 {
-    pthread_t thread = close_meanwhile();
+    pthread_t thread = close_meanwhile(call);
     int quick = open("quick", O_RDONLY);
+    const char *at = maps ? mmap(NULL, 26, PROT_READ, MAP_SHARED, quick, 0) : "";
     close(open("go", O_RDONLY));
     pthread_join(thread, NULL);
     say("quick", quick);
+    if (maps)
+        printf("quick %.5s\n", at == MAP_FAILED ? "not" : at);
 }
 
 static void killed(void)
@@ -57,7 +77,7 @@ static void killed(void)
     pipe(told);
     pid_t child = fork();
     if (child == 0) {
-        close_meanwhile();
+        close_meanwhile(read_slowly);
         write(told[1], "x", 1);
         pause();
     }
@@ -74,9 +94,14 @@ int main(int argc, char **argv)
     alarm(20); /* who waits for what never comes */
     if (argc != 3 || chdir(argv[2]) != 0)
         return 2;
-    slow = open("slow", O_RDONLY);
-    if (strcmp(argv[1], "again") == 0)
-        again();
+    const char *part = argv[1];
+    slow = open(strcmp(part, "mapped") == 0 ? "mapped" : "slow", O_RDWR);
+    if (strcmp(part, "read") == 0)
+        again(read_slowly, false);
+    else if (strcmp(part, "mapped") == 0)
+        again(map_slowly, false);
+    else if (strcmp(part, "written") == 0)
+        again(write_slowly, true);
     else
         killed();
     return 0;
