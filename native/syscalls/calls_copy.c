@@ -440,21 +440,40 @@ static size_t room_of(int file, const off_t *offset, size_t size)
     return (off_t)size < limit - from ? size : (size_t)(limit - from);
 }
 
+static long write_piped(int file, off_t *offset, const char *buffer, size_t size)
+{
+    long ret;
+
+    if (!offset)
+        return df_call_write(DF_FD_BASE + file, buffer, size);
+    ret = df_call_pwrite(DF_FD_BASE + file, buffer, size, *offset);
+    if (ret > 0)
+        *offset += ret;
+    return ret;
+}
+
+/* A splice goes on for as long as there is something to be taken out, so it comes to the limit. */
+static void tell_limit(int pipe)
+{
+    int held = 0;
+
+    if (dfi_kernel(__NR_ioctl, pipe, FIONREAD, &held) == 0 && held > 0)
+        df_caller_too_large();
+}
+
 static long pipe_to_file(int pipe, int file, off_t *offset, char *buffer, size_t size,
                          unsigned flags)
 {
     long ret = await_piped(pipe, flags);
+    size_t room = room_of(file, offset, size);
 
-    size = room_of(file, offset, size);
     if (ret == 0)
-        ret = size > 0 ? dfi_kernel_wait(__NR_read, pipe, buffer, size) : leave_piped(pipe);
+        ret = room > 0 ? dfi_kernel_wait(__NR_read, pipe, buffer, room) : leave_piped(pipe);
     if (ret <= 0)
         return ret;
-    if (!offset)
-        return df_call_write(DF_FD_BASE + file, buffer, (size_t)ret);
-    ret = df_call_pwrite(DF_FD_BASE + file, buffer, (size_t)ret, *offset);
-    if (ret > 0)
-        *offset += ret;
+    ret = write_piped(file, offset, buffer, (size_t)ret);
+    if (room < size && ret == (long)room)
+        tell_limit(pipe);
     return ret;
 }
 

@@ -379,7 +379,7 @@ def said(call, *args, **how):
         return error.strerror
 out, reader, writer = os.open("f", os.O_RDWR | os.O_CREAT), *os.pipe()
 os.write(writer, bytes(range(200)) * 20)
-print(os.splice(reader, out, 4000, offset_dst=9000), os.stat(out).st_size)
+print(os.splice(reader, out, 4000, offset_dst=9000), os.stat(out).st_size, len(signals))
 print(said(os.splice, reader, out, 4000, offset_dst=10000))
 os.lseek(out, 0, os.SEEK_END)
 print(said(os.splice, reader, out, 4000), os.read(reader, 9999) == bytes(range(200)) * 15)
