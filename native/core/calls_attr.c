@@ -410,30 +410,33 @@ int df_call_futimens(int fd, const struct timespec *times)
 
 /* ---- truncate ------------------------------------------------------------------------------ */
 
-/* As check_growth() of calls_file.c; what no regular file is, is refused by setattr. */
+/* As check_growth() of calls_file.c, behind the right to write; what no regular file is, is refused
+ * by setattr. */
 static ssize_t check_growth(struct df_way *way, off_t size)
 {
+    const struct df_where *where = &way->leg.where;
     struct stat st;
     ssize_t ret;
 
     if (DF_LIKELY(size <= way->call.caller->size_limit))
         return 0;
-    ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);
-    ret = df_call_result(&way->call, ret);
-    return ret == 0 && S_ISREG(st.st_mode) && size > st.st_size ? df_caller_too_large() : ret;
+    ret = df_call_result(&way->call, way->fs->ops->getattr(way->fs, &way->call, where, &st));
+    if (ret < 0 || !S_ISREG(st.st_mode) || size <= st.st_size)
+        return ret;
+    ret = df_call_result(&way->call, way->fs->ops->access(way->fs, &way->call, where, W_OK));
+    return ret < 0 ? ret : df_caller_too_large();
 }
 
-/* vfs_truncate(): EISDIR and EINVAL stand before EROFS. */
+/* vfs_truncate(): EISDIR and EINVAL stand before EROFS, and RLIMIT_FSIZE behind it. */
 static ssize_t truncate_there(struct df_way *way, const struct df_setattr *set)
 {
     struct stat st;
     ssize_t ret;
 
-    ret = check_growth(way, set->size);
-    if (ret != 0)
-        return ret;
-    if (!df_check_read_only(way->leg.mount))
-        return set_there(way, set);
+    if (!df_check_read_only(way->leg.mount)) {
+        ret = check_growth(way, set->size);
+        return ret < 0 ? ret : set_there(way, set);
+    }
     ret = way->fs->ops->getattr(way->fs, &way->call, &way->leg.where, &st);
     ret = df_call_result(&way->call, ret);
     if (ret < 0)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 
 import pytest
 
@@ -320,6 +321,24 @@ def test_truncate_without_write_is_eacces(fs, me):
     with fails(errno.EACCES, path):
         me(lambda: fs.os.truncate(path, 0))
     assert fs.data(path) == b"abc"
+
+
+def test_truncate_past_the_file_size_limit_without_write_is_eacces(fs, me):
+    """And no SIGXFSZ, by which most programs end."""
+    path = owned(fs, fs.make("f", b"x"), OTHER, OTHER, 0o644)
+
+    def truncate():
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        fs.refresh()
+        try:
+            fs.os.truncate(path, 101)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            fs.refresh()
+
+    with fails(errno.EACCES):
+        me(truncate)
 
 
 def test_extended_attributes_follow_the_mode_bits(fs, xattrs, me):
