@@ -254,14 +254,13 @@ def unmount(mount_id: int, *, lazy: bool, leave: bool = False) -> int:
 
 def list_mounts() -> list[MountEntry]:
     """All mounts of this process, those that C code made too."""
-    room = 0
-    while (count := lib.df_mounts(ffi.NULL, 0)) > room:
+    count = lib.df_mounts(ffi.NULL, 0)
+    while True:
         room = count
         entries = ffi.new("struct df_mount_info[]", room)
         count = lib.df_mounts(entries, room)
-        if count <= room:
+        if count <= room:  # else others have mounted meanwhile
             return [_mount_entry(entries[i]) for i in range(count)]
-    return []
 
 
 def _mount_entry(info: Any) -> MountEntry:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import directfuse
+from directfuse import _native
 
 from .interrupted import interrupted_everywhere
 
@@ -55,6 +56,25 @@ def test_mounts_lists_them_all(memfs, mount_of):
     assert found[memfs.mountpoint] is memfs and found[other.mountpoint] is other
     other.unmount()
     assert other not in directfuse.mounts()
+
+
+def test_a_mount_is_found_while_others_come_and_go(memfs, monkeypatch):
+    """Another one is there for that moment in which the mounts are listed."""
+
+    class Library:
+        listed = 0
+
+        def __getattr__(self, name):
+            return getattr(lib, name)
+
+        def df_mounts(self, entries, room):
+            self.listed += room > 0
+            return lib.df_mounts(entries, room) + (room > 0 and self.listed == 1)
+
+    lib = _native.lib
+    monkeypatch.setattr(_native, "lib", Library())
+    assert memfs.mounted
+    assert _native.lib.listed == 2
 
 
 # ---- the end of a mount ------------------------------------------------------------------------
