@@ -210,15 +210,15 @@ class Mount:
     def stats(self) -> Stats:
         """Calls, errors, bytes and time by operation; after the unmount those at its end.
 
-        Raises DirectfuseError (EINVAL) when it was mounted with count=False.
+        Raises DirectfuseError (EINVAL) when it was mounted with count=False, or has ended in
+        another way than by this object's unmount().
         """
         rows = _native.op_stats(self.id)
         if rows is not None:
             return _make_stats(rows, self._driven(), _native.trip_stats(self.id))
         if self._ended is None:
-            raise DirectfuseError(
-                errno.EINVAL, "nothing was counted: mounted with count=False", self.mountpoint
-            )
+            why = "mounted with count=False, or ended in another way than by this unmount()"
+            raise DirectfuseError(errno.EINVAL, f"nothing is known: {why}", self.mountpoint)
         return self._ended
 
     def _driven(self) -> dict[str, str]:
@@ -237,12 +237,12 @@ class Mount:
         """
         sys.audit("directfuse.unmount", self.mountpoint)
         rows, trips = _native.op_stats(self.id), _native.trip_stats(self.id)
+        if rows is not None:  # before the end: who is interrupted in that, or another thread, asks
+            self._ended = _make_stats(rows, self._driven(), trips)
         code = _native.unmount(self.id, lazy=lazy)
         hung = code == errno.ETIMEDOUT and not self.mounted
         if code and not hung:
             raise UnmountError(code, _unmount_words(code), self.mountpoint)
-        if rows is not None:
-            self._ended = _make_stats(rows, self._driven(), trips)
         with _lock:
             _ours.pop(self.id, None)
         if hung:

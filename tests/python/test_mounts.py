@@ -13,7 +13,7 @@ import pytest
 import directfuse
 from directfuse import _native
 
-from .interrupted import interrupted_everywhere
+from .interrupted import Interrupted, interrupted_at, interrupted_everywhere
 
 
 def test_a_mount_tells_about_itself(memfs, tmp_path):
@@ -171,6 +171,24 @@ def test_stats(mount_of, fill):
     assert stats.nanoseconds > 0 and stats.errors >= 1 and stats.bytes == 5
     mounted.unmount()
     assert mounted.stats().calls >= stats.calls
+
+
+def test_stats_of_an_unmount_that_was_interrupted(tmp_path):
+    ended = 0
+    for step in range(200):
+        mount = directfuse.mount(["memfs", tmp_path / "m"])
+        directfuse.mkdir(tmp_path / "m/d")
+        try:
+            interrupted_at(step, mount.unmount)
+        except Interrupted:
+            ended += not mount.mounted
+        else:
+            break
+        finally:
+            if mount.mounted:
+                mount.unmount()
+        assert mount.stats().ops["mkdir"].calls == 1
+    assert step < 199 and ended > 0
 
 
 def test_no_stats(mount_of):
