@@ -34,6 +34,7 @@ from directfuse import path as _path
 from directfuse._attach import attach, check_travels, revive
 from directfuse._call import descriptor_of
 from directfuse._exactly import read_exactly
+from directfuse._mount import Mount
 from directfuse._spec_file import open_file
 
 __all__ = ["DirectFuseFileSystem"]
@@ -41,7 +42,16 @@ __all__ = ["DirectFuseFileSystem"]
 _COPY_SIZE = 1 << 22  # bytes copied at once
 
 
-class DirectFuseFileSystem(AbstractFileSystem):
+class _Kept(type(AbstractFileSystem)):  # type: ignore[misc]
+    """fsspec keeps instances, and gives one that is asked for again without making it."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        instance = super().__call__(*args, **options)
+        instance._attach()
+        return instance
+
+
+class DirectFuseFileSystem(AbstractFileSystem, metaclass=_Kept):
     """Files of directfuse's mounts under the names and semantics of fsspec.
 
     command: mounted by the instance when it is not None, as directfuse.mount() does it.
@@ -67,11 +77,15 @@ class DirectFuseFileSystem(AbstractFileSystem):
             raise ValueError("mountpoint is a part of a command line, and there is no command")
         super().__init__(**options)
         self.auto_mkdir = auto_mkdir
-        self.mount = None
-        if command is not None:
-            self.mount = attach(
-                command, mountpoint=mountpoint, placement=placement, may_wait=may_wait
-            )
+        self.mount: Mount | None = None
+        self._command = command
+        self._of_mount = {"mountpoint": mountpoint, "placement": placement, "may_wait": may_wait}
+
+    def _attach(self) -> None:
+        """Whoever asks for the instance has its file system mounted, though it was unmounted since
+        the last time."""
+        if self._command is not None and not (self.mount and self.mount.mounted):
+            self.mount = attach(self._command, **self._of_mount)
 
     def __reduce__(self) -> Any:
         command = _given(self.storage_args, self.storage_options).get("command")

@@ -300,6 +300,24 @@ def test_a_mount_by_configuration(tmp_path):
         type(fs).clear_instance_cache()
 
 
+def test_who_asks_again_for_what_was_unmounted_has_it_mounted(tmp_path):
+    """fsspec keeps the instance."""
+    options = {"command": ["passthrough", str(tmp_path), "/asked-again"]}
+    (tmp_path / "x").write_bytes(b"x")
+    first = fsspec.filesystem("directfuse", **options)
+    pickled = pickle.dumps(first)
+    first.mount.unmount()
+    for ask in (
+        lambda: fsspec.filesystem("directfuse", **options),
+        lambda: fsspec.open("directfuse:///asked-again/x", **options).fs,
+        lambda: pickle.loads(pickled),
+    ):
+        fs = ask()
+        assert fs is first and fs.mount.mounted and fs.cat("/asked-again/x") == b"x"
+        fs.mount.unmount()
+    type(first).clear_instance_cache()
+
+
 def test_a_mount_that_fails_says_why():
     with pytest.raises(directfuse.MountError, match="neither a built-in file system"):
         fsspec.filesystem("directfuse", command="no-such-file-system /x")
