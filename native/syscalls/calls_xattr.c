@@ -13,6 +13,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
+#include "syscalls/cwd.h"
 #include "syscalls/ids.h"
 #include "syscalls/way.h"
 
@@ -208,6 +209,14 @@ static long run(struct dfi_frame *frame, struct request *r)
     return dfi_way_end(&way, way.ours ? show_list(r, ret) : ret);
 }
 
+/* From Linux 6.13 on the kernel takes AT_FDCWD, too, and would come to a shadow. */
+static long other(unsigned long fd)
+{
+    const bool is_shadow = (int)fd == AT_FDCWD && dfi_cwd_is_ours(dfi_process()->files);
+
+    return is_shadow ? -EBADF : dfi_other_fd(fd);
+}
+
 static long run_fd(struct dfi_frame *frame, struct request *r)
 {
     char list[LIST_SIZE_MAX];
@@ -215,7 +224,7 @@ static long run_fd(struct dfi_frame *frame, struct request *r)
     long ret;
 
     if (!dfi_fd_is_of_mount(frame->args[0]) || !take_words(r))
-        return dfi_other_fd(frame->args[0]);
+        return other(frame->args[0]);
     dfi_record_begin(&record);
     bring_list(r, list);
     ret = show_list(r, by_fd(r, DF_FD_BASE + (int)frame->args[0]));

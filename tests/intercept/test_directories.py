@@ -123,3 +123,19 @@ print([run for run in runs if glob.glob(f"{run}/*/t{os.getcwd()}")])
 def test_the_directory_of_the_run_is_in_no_listing(mounted):
     """By it `find /` would come to the mounts once more, on a way that is not one."""
     assert mounted(sys.executable, "-c", _LISTS_RUNS).seen() == (0, b"[]\n", b"")
+
+
+#: Linux takes it from 6.13 on where it wants a descriptor; the kernel stands in a shadow here.
+_AT_WORKING_DIRECTORY = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+os.mkdir("d")
+os.chdir("d")
+assert libc.fsetxattr(-100, b"user.name", b"x", 1, 0) == -1
+print(errno.errorcode[ctypes.get_errno()], os.listxattr("."))
+"""
+
+
+def test_the_working_directory_is_no_descriptor_that_has_attributes(mounted):
+    found = mounted(sys.executable, "-c", _AT_WORKING_DIRECTORY)
+    assert found.seen() == (0, b"EBADF []\n", b"")
