@@ -82,21 +82,41 @@ static __attribute__((noinline)) ssize_t read_pieces(struct access *access, cons
     return (ssize_t)done;
 }
 
+/* The size that a page cache would know. False: it would not, or the file cannot be asked any more:
+ * removed, with hard_remove. */
+static bool known_size(struct df_frame *frame, struct df_file *file, off_t *size)
+{
+    struct stat st;
+
+    if (file->traits & DF_FILE_DIRECT || file->kind != DF_KIND_REGULAR)
+        return false;
+    if (!df_highlevel_kept_size(frame, file, size)) {
+        if (df_highlevel_stat_file(frame, file, &st))
+            return false;
+        *size = st.st_size;
+    }
+    atomic_store_explicit(&df_handle_of(file)->vouched, *size, memory_order_relaxed);
+    return true;
+}
+
 /* The bytes of a file that there are: `end` is past the size that getattr has told so far. */
 static DF_COLD ssize_t cut(struct df_frame *frame, struct df_file *file, ssize_t got, off_t end)
 {
     off_t offset = end - got, size;
-    struct stat st;
 
-    if (file->traits & DF_FILE_DIRECT || file->kind != DF_KIND_REGULAR)
+    if (!known_size(frame, file, &size))
         return got;
-    if (!df_highlevel_kept_size(frame, file, &size)) {
-        if (df_highlevel_stat_file(frame, file, &st))
-            return got; /* it cannot be asked any more: removed, with hard_remove */
-        size = st.st_size;
-    }
-    atomic_store_explicit(&df_handle_of(file)->vouched, size, memory_order_relaxed);
     return end <= size ? got : offset < size ? size - offset : 0;
+}
+
+/* The page cache asks for nothing behind the end of a file, so a plugin may have no good answer to
+ * that, as in the node lane. `error` is what it said. */
+static DF_COLD ssize_t refused(struct df_frame *frame, struct df_file *file, off_t offset,
+                               ssize_t error)
+{
+    off_t size;
+
+    return error != -EINTR && known_size(frame, file, &size) && offset >= size ? 0 : error;
 }
 
 /* The page cache ends where getattr says that the file does; so do reads, but for direct_io. */
@@ -105,7 +125,9 @@ static DF_FLAT ssize_t inside(struct df_frame *frame, struct df_file *file, ssiz
 {
     off_t vouched = atomic_load_explicit(&df_handle_of(file)->vouched, memory_order_relaxed);
 
-    if (DF_LIKELY(got <= 0 || got <= vouched - offset))
+    if (DF_UNLIKELY(got < 0))
+        return refused(frame, file, offset, got);
+    if (DF_LIKELY(got == 0 || got <= vouched - offset))
         return got;
     return cut(frame, file, got, offset + got);
 }

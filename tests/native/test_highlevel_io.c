@@ -468,6 +468,30 @@ static void reads_end_where_getattr_says(void **state)
     }
 }
 
+/* A kernel mount does not ask there, but for direct_io. */
+static void what_is_refused_behind_the_end_is_the_end(void **state)
+{
+    char buf[4];
+
+    (void)state;
+    for (int direct = 0; direct < 2; direct++) {
+        struct rig *rig = rig_new();
+        rig->ops.getattr = tell_size;
+        rig->config.direct_io = direct;
+        told = 4;
+        assert_int_equal(rig_start(rig), 0);
+        assert_int_equal(rig_open(rig, "/dir/file", O_RDONLY, 0, &file), 0);
+        rig->ram.fail_error[RAM_READ] = -EINVAL;
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 3), -EINVAL);
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 4), direct ? -EINVAL : 0);
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 100), direct ? -EINVAL : 0);
+        rig->ram.fail_error[RAM_READ] = -EINTR;
+        assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 4), -EINTR);
+        rig_close(rig, &file);
+        rig_end(rig);
+    }
+}
+
 static void an_append_believes_no_size_that_leads_nowhere(void **state)
 {
     (void)state;
@@ -504,6 +528,7 @@ int main(void)
         cmocka_unit_test(attributes_are_set_in_libfuses_order_and_by_handle),
         cmocka_unit_test(a_read_ends_the_belief_in_times),
         cmocka_unit_test(reads_end_where_getattr_says),
+        cmocka_unit_test(what_is_refused_behind_the_end_is_the_end),
         cmocka_unit_test(an_append_believes_no_size_that_leads_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
