@@ -80,17 +80,19 @@ struct dirent *df_readdir(df_dir *dir)
 {
     struct dirent *entry;
 
-    if (dir->at == dir->used) {
-        ssize_t got = refill(dir);
+    do {
+        if (dir->at == dir->used) {
+            ssize_t got = refill(dir);
 
-        if (got <= 0)
-            return NULL;
-        dir->at = 0;
-        dir->used = (size_t)got;
-    }
-    entry = (struct dirent *)(dir->buffer + dir->at);
-    dir->at += entry->d_reclen;
-    dir->next = entry->d_off;
+            if (got <= 0)
+                return NULL;
+            dir->at = 0;
+            dir->used = (size_t)got;
+        }
+        entry = (struct dirent *)(dir->buffer + dir->at);
+        dir->at += entry->d_reclen;
+        dir->next = entry->d_off;
+    } while (entry->d_ino == 0); /* removed, to glibc's readdir */
     return entry;
 }
 

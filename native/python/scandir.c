@@ -15,7 +15,8 @@ static bool is_dots(const char *name)
     return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
 }
 
-/* The next record but "." and "..", NULL at the end, or NULL with *error < 0. */
+/* The next record but "." and "..", and but those without a number, which glibc's readdir takes for
+ * removed; NULL at the end, or NULL with *error < 0. */
 static const struct dirent64 *next_record(struct df_reader *reader, ssize_t *error)
 {
     *error = 0;
@@ -34,7 +35,7 @@ static const struct dirent64 *next_record(struct df_reader *reader, ssize_t *err
         const struct dirent64 *record =
             (const struct dirent64 *)(const void *)(reader->buffer + reader->next);
         reader->next += record->d_reclen;
-        if (!is_dots(record->d_name))
+        if (record->d_ino != 0 && !is_dots(record->d_name))
             return record;
     }
 }

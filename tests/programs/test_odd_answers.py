@@ -1,6 +1,7 @@
 """What callers are told when a low-level program's answers are unusual (sources/odd_answers.c): a
 kernel mount of the same program says what."""
 
+import ctypes
 import fcntl
 import os
 import struct
@@ -9,10 +10,13 @@ from contextlib import contextmanager
 import pytest
 
 import directfuse
+from directfuse import _paths
 
 from .test_every_api import code, compiled, through_kernel
 
 __all__ = ["compiled"]  # a fixture
+
+NAME_OFFSET = 19  # of d_name in a struct dirent
 
 
 @contextmanager
@@ -54,6 +58,27 @@ def more_than_there_is(fs, root):
             yield f"{name} behind it", code(fs.pread, fd, 100, 0)
 
 
+def in_c(fs, path):
+    """The names that readdir(3), or ours, has."""
+    ours = fs is directfuse
+    library = ctypes.CDLL(str(_paths.library()) if ours else None)
+    opens, reads, closes = (
+        library["df_" * ours + name] for name in ("opendir", "readdir", "closedir")
+    )
+    opens.restype = reads.restype = ctypes.c_void_p
+    stream = ctypes.c_void_p(opens(os.fsencode(path)))
+    names = []
+    while entry := reads(stream):
+        names.append(ctypes.string_at(entry + NAME_OFFSET))
+    closes(stream)
+    return set(names) - {b".", b".."}
+
+
+def no_number(fs, root):
+    yield "listdir", code(fs.listdir, f"{root}/numberless")
+    yield "readdir", in_c(fs, f"{root}/numberless")
+
+
 def ioctl_of(fs):
     return getattr(fs, "ioctl", fcntl.ioctl)
 
@@ -85,8 +110,8 @@ def locked_by_another(fs, root):
 
 def answers(fs, root):
     parts = (
-        no_data, no_copy, no_progress, more_than_there_is, few_bytes, bytes_of_an_error,
-        locked_by_another,
+        no_data, no_copy, no_progress, more_than_there_is, no_number, few_bytes,
+        bytes_of_an_error, locked_by_another,
     )  # fmt: skip
     return {what: answer for part in parts for what, answer in part(fs, root)}
 

@@ -6,6 +6,7 @@
  *   elsewhere               data, and EXDEV to copy_file_range
  *   none, none_direct       no byte of a write is taken; the second has direct_io
  *   long, long_direct       as many bytes as are wanted, past its size; the second has direct_io
+ *   numberless              a directory with the names above, "none" without an inode number
  *
  * Of each, process 1 has locked the first four bytes, and _IOR('x', 2, ...) is EIO, with data.
  */
@@ -26,6 +27,7 @@ enum {
     NONE_DIRECT,
     LONG,
     LONG_DIRECT,
+    NUMBERLESS,
     NODES
 };
 
@@ -37,7 +39,7 @@ static const struct node {
     [DIRECTORY] = {"directory", S_IFDIR | 0755},     [LINK] = {"link", S_IFLNK | 0777},
     [ELSEWHERE] = {"elsewhere", S_IFREG | 0644},     [NONE] = {"none", S_IFREG | 0644},
     [NONE_DIRECT] = {"none_direct", S_IFREG | 0644}, [LONG] = {"long", S_IFREG | 0644},
-    [LONG_DIRECT] = {"long_direct", S_IFREG | 0644},
+    [LONG_DIRECT] = {"long_direct", S_IFREG | 0644}, [NUMBERLESS] = {"numberless", S_IFDIR | 0755},
 };
 
 static struct stat stat_of(fuse_ino_t ino)
@@ -90,6 +92,25 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     else if (ino == ELSEWHERE && offset < 10)
         fuse_reply_buf(req, "0123456789" + offset,
                        size < 10 - (size_t)offset ? size : 10 - (size_t)offset);
+    else
+        fuse_reply_err(req, 0);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                       struct fuse_file_info *fi)
+{
+    char buf[4096];
+    size_t used = 0;
+
+    (void)fi;
+    for (fuse_ino_t i = FILE_ + offset; ino == NUMBERLESS && i < NUMBERLESS; i++) {
+        struct stat st = {.st_ino = i == NONE ? 0 : i, .st_mode = nodes[i].mode};
+
+        used += fuse_add_direntry(req, buf + used, sizeof(buf) - used, nodes[i].name, &st,
+                                  i - FILE_ + 1);
+    }
+    if (used)
+        fuse_reply_buf(req, buf, used);
     else
         fuse_reply_err(req, 0);
 }
@@ -158,7 +179,7 @@ static const struct fuse_lowlevel_ops operations = {
     .open = op_open,
     .read = op_read,
     .write = op_write,
-    .readdir = op_read,
+    .readdir = op_readdir,
     .getxattr = op_getxattr,
     .listxattr = op_listxattr,
     .ioctl = op_ioctl,
