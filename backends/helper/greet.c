@@ -13,6 +13,7 @@
 #define HEADERS       4096u /* bytes; of a message beside its data, rounded up to a page */
 #define READAHEAD     (128u * 1024u)
 #define PAGE          4096u
+#define INIT_NUMBER   2u
 #define PAGES         32u /* of data in a message, unless MAX_PAGES says otherwise */
 
 /*
@@ -47,7 +48,7 @@ static int send_init(const struct channel *channel)
         struct fuse_in_header header;
         struct fuse_init_in init;
     } out = {
-        .header = {.len = sizeof(out), .opcode = FUSE_INIT, .unique = 2},
+        .header = {.len = sizeof(out), .opcode = FUSE_INIT, .unique = INIT_NUMBER},
         .init = {.major = FUSE_KERNEL_VERSION,
                  .minor = offered_minor(),
                  .max_readahead = READAHEAD,
@@ -56,6 +57,17 @@ static int send_init(const struct channel *channel)
     };
 
     return send(channel->fd, &out, sizeof(out), MSG_NOSIGNAL) < 0 ? errno : 0;
+}
+
+/* What comes first need not be the reply: to messages that are none, see channel.c. */
+static bool is_reply(const struct channel *channel, ssize_t got)
+{
+    struct fuse_out_header header;
+
+    if (got < (ssize_t)sizeof(header))
+        return false;
+    memcpy(&header, channel->buffer, sizeof(header));
+    return header.unique == INIT_NUMBER && header.len == (size_t)got;
 }
 
 /* The reply into the buffer, and who sent it. */
@@ -74,7 +86,8 @@ static ssize_t receive_init(struct channel *channel, pid_t *server)
 
     do
         got = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC);
-    while ((got < 0 && errno == EINTR) || (got == 0 && !channel_has_ended(channel)));
+    while ((got < 0 && errno == EINTR) || (got == 0 && !channel_has_ended(channel)) ||
+           (got > 0 && !is_reply(channel, got)));
     struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (header && header->cmsg_type == SCM_CREDENTIALS) {
         struct ucred who;

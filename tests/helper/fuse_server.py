@@ -273,6 +273,9 @@ class Server:
         sizes = struct.pack("<HHIIHHI28x", 0, 0, 65536, 1, 256, 0, flags2)
         if self.mode == "garbage":
             self.channel.send(b"")
+            self.channel.send(b"?")
+            self.say(0, b"nothing that is known", error=99)
+            self.say(unique + 2, struct.pack("<II", 7, 1))
         self.say(unique, struct.pack("<IIII", 7, minor, readahead, flags) + sizes)
 
     def answer_ahead(self, opcode, unique, node, body):
