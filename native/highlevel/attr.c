@@ -216,6 +216,7 @@ static int take_statx(struct df_frame *frame, struct df_open_path *node,
                       struct df_statx *out)
 {
     df_statx_take(out, answer);
+    out->mask |= STATX_TYPE;
     if (node && df_open_path_is_hidden(node) && out->st.st_nlink > 0)
         out->st.st_nlink--;
     return node ? df_highlevel_fix_stat(frame, node, NULL, 0, df_open_path_key(node), &out->st)

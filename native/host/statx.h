@@ -19,11 +19,12 @@ static inline struct timespec df_statx_time(struct statx_timestamp time)
                              .tv_nsec = time.tv_nsec < 1000000000 ? time.tv_nsec : 999999999};
 }
 
-/* As the kernel does, all basic fields as they are, whatever of them the mask names. */
+/* As the kernel does, all basic fields as they are, whatever of them the mask names. The caller is
+ * told a type in any case, which is the host's to add. */
 static inline void df_statx_take(struct df_statx *to, const struct statx *from)
 {
     memset(to, 0, sizeof(*to));
-    to->mask = (from->stx_mask & DF_STATX_MASK) | STATX_TYPE;
+    to->mask = from->stx_mask & DF_STATX_MASK;
     to->btime = df_statx_time(from->stx_btime);
     to->st = (struct stat){
         .st_ino = from->stx_ino,

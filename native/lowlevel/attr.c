@@ -65,17 +65,23 @@ static int send_statx(const struct df_target *target, struct df_statx_reply *rep
     return (int)DF_REQUEST_OF(&req, later.statx, target->node->id, 0, DF_STATX_MASK, NULL);
 }
 
-/* Who answers with all of them answers GETATTR as well; else the answer is not kept. */
-static int believe(struct df_node *node, const struct df_statx_reply *reply, uint32_t changes)
+/* Who answers with all of them answers GETATTR as well; else the answer is not kept, and wrong only
+ * in what its mask names: fuse_do_statx() of the kernel. */
+static int believe(struct df_node *node, struct df_statx_reply *reply, uint32_t changes)
 {
-    const struct stat *st = &reply->found.st;
+    struct stat *st = &reply->found.st;
+    uint32_t mask = reply->found.mask;
 
-    if ((reply->found.mask & STATX_BASIC_STATS) == STATX_BASIC_STATS)
+    if ((mask & STATX_BASIC_STATS) == STATX_BASIC_STATS)
         return df_node_attr_store(node, st, df_node_expiry(reply->timeout), changes);
-    if (node->type == (st->st_mode & S_IFMT) && st->st_size >= 0)
-        return 0;
-    df_node_attr_spoil(node);
-    return -EIO;
+    if ((mask & STATX_TYPE && (st->st_mode & S_IFMT) != node->type) ||
+        (mask & STATX_SIZE && st->st_size < 0)) {
+        df_node_attr_spoil(node);
+        return -EIO;
+    }
+    st->st_mode = node->type | (st->st_mode & 07777);
+    reply->found.mask |= STATX_TYPE;
+    return 0;
 }
 
 static ssize_t ask_statx(const struct df_target *target, void *out)

@@ -141,12 +141,14 @@ BIRTH = 1_234_567_890, 123_456_789  # of every node
 
 
 def statx_out(node):
-    """struct fuse_statx_out, valid for an hour."""
-    _, size, _, *_, mode, nlink, _, gid, _, blksize, _ = ATTR.unpack(attributes(node))
+    """struct fuse_statx_out, valid for an hour; in mode "birth" of nothing but that."""
+    known = bytes(88) if sys.argv[1] == "birth" else attributes(node)
+    mask = STATX_BTIME if sys.argv[1] == "birth" else STATX_BASIC_STATS | STATX_BTIME
+    _, size, _, *_, mode, nlink, _, gid, _, blksize, _ = ATTR.unpack(known)
     times = struct.pack("<16xqI20x16x", *BIRTH)  # of access, birth, change, modification
     return (
         struct.pack("<QII16x", 3600, 0, 0)
-        + struct.pack("<IIQII", STATX_BASIC_STATS | STATX_BTIME, blksize, 0, nlink, 0)
+        + struct.pack("<IIQII", mask, blksize, 0, nlink, 0)
         + struct.pack("<IHxx", gid, mode)
         + struct.pack("<QQQQ", node, size, 0, 0) + times + bytes(128)
     )  # fmt: skip
@@ -156,7 +158,8 @@ def entry(node):
     return struct.pack("<QQQQII", node, 0, 3600, 3600, 0, 0) + attributes(node)
 
 
-NEW = ("record", "lose", "epoch", "expire", "block", "block2", "prune")  # modes that speak 7.45
+#: Modes that speak 7.45.
+NEW = ("record", "birth", "lose", "epoch", "expire", "block", "block2", "prune")
 RECORDS = ("record", "plain", "prune", "poll", "rust")  # "file" reads as what the server was sent
 LOCKS = {"odd_lock": (0, 3, 1 << 16), "long_lock": (0, 1 << 63, 1)}  # first, last byte, type
 LATE = ("notify", "epoch", "expire")
@@ -222,7 +225,7 @@ class Server:
             self.look_up(unique, body.rstrip(b"\0"))
         elif opcode == GETATTR:
             self.say(unique, struct.pack("<QII", 0, 0, 0) + attributes(node))
-        elif opcode == STATX and self.mode == "record":
+        elif opcode == STATX and self.mode in ("record", "birth"):
             self.say(unique, statx_out(node))
         elif opcode in (OPEN, OPENDIR):
             self.say(unique, struct.pack("<QII", 7, self.mode in RECORDS, 0))  # FOPEN_DIRECT_IO

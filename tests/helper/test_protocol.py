@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -54,6 +55,15 @@ def test_what_the_server_does_not_know_is_asked_once(serve):
     with directfuse.open(f"{mount.mountpoint}/file", "rb", buffering=0) as file:
         seen = json.loads(file.read(1 << 16))
     assert len(seen["51"]) == len(seen["52"]) == 1
+
+
+def test_a_statx_that_knows_nothing_but_the_birth(serve):
+    """What its mask does not name is not wrong; the type is the node's: fuse_do_statx()."""
+    point = serve("birth").mountpoint
+    stx = directfuse.statx(f"{point}/file")
+    assert (stx.stx_mask, stat.S_IFMT(stx.stx_mode)) == (0x801, stat.S_IFREG)
+    assert stx.stx_btime_ns == 1_234_567_890_123_456_789
+    assert directfuse.stat(f"{point}/file").st_size == 1 << 16
 
 
 def test_a_server_of_7_8(serve):
