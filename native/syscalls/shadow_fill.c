@@ -125,13 +125,13 @@ long dfi_fill_again(struct dfi_filling *f, off_t at, off_t end)
     return ret < 0 ? ret : 0;
 }
 
-/* Where data begins, at `from` or behind it; a file system that goes back would never come to an
- * end. -errno: -ENXIO where there is none. */
+/* Where data begins, at `from` or behind it; -ENXIO: there is none. From a file system that goes
+ * back, which would never come to an end, or that cannot tell, all is read. */
 static off_t seek_data(struct dfi_filling *f, off_t from)
 {
     off_t at = df_trip_lseek(&f->trip, f->handle, from, SEEK_DATA);
 
-    return at >= 0 && at < from ? from : at;
+    return at >= from || at == -ENXIO ? at : from;
 }
 
 /* One that knows no holes has one piece of data. */
@@ -147,7 +147,7 @@ long dfi_fill_all(struct dfi_filling *f, off_t size)
         ret = dfi_fill_range(f, at, end);
         at = end < size ? seek_data(f, end) : size;
     }
-    return ret < 0 ? ret : at < 0 && at != -ENXIO ? at : 0;
+    return ret < 0 ? ret : 0;
 }
 
 long dfi_fill_begin(struct dfi_filling *f, struct dfi_files *files, uint64_t handle, long data)

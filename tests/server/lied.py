@@ -11,7 +11,10 @@ import shutil
 import sys
 
 POINT = sys.argv[1]
-NAMES = ["back", "ahead", "huge", "negative", "more", "grows", "large", "empty", "link", "nothing"]
+NAMES = [
+    "back", "ahead", "blind", "huge", "negative", "more", "grows", "large", "empty", "link",
+    "nothing",
+]  # fmt: skip
 ENDLESS = "huge", "negative", "grows"  # to who copies until the size that stat has told
 
 

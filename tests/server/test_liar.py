@@ -13,7 +13,7 @@ from .built import built
 
 pytestmark = needs.run
 
-REGULAR = {"back", "ahead", "huge", "more", "grows", "large", "empty"}
+REGULAR = {"back", "ahead", "blind", "huge", "more", "grows", "large", "empty"}
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,12 @@ def test_more_than_was_wanted_is_an_error(found):
 def test_a_search_for_data_that_goes_back_ends_at_the_end(found):
     """It was looked for again and again, with the lock of all mappings of the run."""
     assert found["back", "map"] == ["b'aaa'"] * 6
+
+
+def test_who_cannot_tell_where_data_are_is_read(found):
+    """No kernel asks that to map a file."""
+    assert found["blind", "seek"][:2] == ["EINVAL", "EINVAL"]
+    assert found["blind", "map"] == ["b'aaa'"] * 6
 
 
 def test_what_is_no_file_and_what_has_no_size_is_an_error(found):

@@ -19,6 +19,7 @@ static const struct {
 } files[] = {
     {"/back", SIZE},      /* SEEK_DATA and SEEK_HOLE go back to the beginning */
     {"/ahead", SIZE},     /* they go behind the end */
+    {"/blind", SIZE},     /* both are EINVAL, as any lseek */
     {"/huge", INT64_MAX}, /* of which there are SIZE bytes */
     {"/negative", -5},
     {"/empty", SIZE},            /* a read finds nothing */
@@ -118,6 +119,8 @@ static off_t seek(const char *path, off_t offset, int whence, struct fuse_file_i
         return INT64_MAX;
     if (is(path, "negative"))
         return -1000000;
+    if (is(path, "blind"))
+        return -EINVAL;
     if (is(path, "back"))
         return whence == SEEK_HOLE ? offset + 4096 : 0;
     return offset;
