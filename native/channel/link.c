@@ -490,6 +490,14 @@ static int nap(struct df_link *link, struct df_slot *slot, uint32_t word, int64_
     return 0;
 }
 
+/* It was answered all the same. Who sees the bit only now would take it for the next question's. */
+static void take_signal_back(struct df_link *link, const struct df_slot *slot)
+{
+    uint32_t index = (uint32_t)(slot - df_segment_slots(link->segment));
+
+    atomic_fetch_and(&link->segment->signals[index / 64], ~(UINT64_C(1) << index % 64));
+}
+
 /* Nobody is at it, nor at what comes before it. */
 static bool is_lying(const struct df_link *link, const struct df_slot *slot)
 {
@@ -513,6 +521,8 @@ static int sleep_on(struct df_link *link, struct df_slot *slot, uint32_t done, i
         ring_but(link->segment, asked.woken);
     while (ret == 0 && (word = atomic_load(&slot->word)) != done)
         ret = nap(link, slot, word, patience, asked.behind, &sleep);
+    if (ret == 0 && sleep.signalled)
+        take_signal_back(link, slot);
     if (ret == 0)
         atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
     return ret;

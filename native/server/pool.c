@@ -296,6 +296,12 @@ void *df_pool_landing(void)
     return worker->landing;
 }
 
+static void forget_signal(struct df_pool *pool, uint32_t slot)
+{
+    if (atomic_load_explicit(&pool->signalled[slot], memory_order_relaxed))
+        atomic_store_explicit(&pool->signalled[slot], false, memory_order_relaxed);
+}
+
 /* *cpu: the processor that the client ran on. Returns what is to be served next; NULL: whatever. */
 static struct df_slot *serve(struct df_worker *worker, struct df_slot *slot, uint32_t *cpu)
 {
@@ -308,9 +314,9 @@ static struct df_slot *serve(struct df_worker *worker, struct df_slot *slot, uin
     delegate(pool);
     serving = (struct serving){.pool = pool, .slot = index, .worker = worker};
     pool->serve(pool->arg, slot, &df_segment_areas(segment)[index]);
-    if (atomic_load_explicit(&pool->signalled[index], memory_order_relaxed))
-        atomic_store_explicit(&pool->signalled[index], false, memory_order_relaxed);
+    forget_signal(pool, index);
     slot = df_pool_give_back(pool, slot);
+    forget_signal(pool, index);       /* that came just now; of the next op, it is told again */
     atomic_fetch_add(&pool->idle, 1); /* behind the answer, which somebody waits for */
     return slot;
 }
