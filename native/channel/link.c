@@ -429,6 +429,8 @@ static bool withdraw(struct df_link *link, struct df_slot *slot)
         return false;
     if (stays) /* a worker may have taken its bit, and have found another word than it had read */
         mark(link, link->segment->pending, slot);
+    else
+        df_link_freed(link->segment, slot);
     return true;
 }
 
@@ -437,14 +439,17 @@ static bool abandon(struct df_link *link, struct df_slot *slot)
 {
     uint32_t client = link->client, word;
 
-    if (withdraw(link, slot))
-        return false;
-    word = df_slot_word(client, DF_SLOT_RUNNING);
-    if (!atomic_compare_exchange_strong(&slot->word, &word,
-                                        df_slot_word(client, DF_SLOT_ABANDONED)))
-        return word == df_slot_word(client, DF_SLOT_DONE);
-    mark(link, link->segment->signals, slot); /* not a slot that is free again: the next op's */
-    return false;
+    do {
+        if (withdraw(link, slot))
+            return false;
+        word = df_slot_word(client, DF_SLOT_RUNNING);
+        if (atomic_compare_exchange_strong(&slot->word, &word,
+                                           df_slot_word(client, DF_SLOT_ABANDONED))) {
+            mark(link, link->segment->signals, slot); /* not a slot that is free again */
+            return false;
+        }
+    } while (word == df_slot_word(client, DF_SLOT_SUBMITTED)); /* the server was started again */
+    return word == df_slot_word(client, DF_SLOT_DONE);
 }
 
 /* What was posted has been waited for as long as settle() waits. */

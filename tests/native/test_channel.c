@@ -572,45 +572,6 @@ static void a_signal_behind_the_answer_is_nobodys(void **state)
     assert_false(is_signalled(&rig->pool));
 }
 
-static void *ask_in_slot(void *argument)
-{
-    struct df_link *link = argument;
-    int error = 0;
-    struct df_slot *slot = df_link_claim(link, -1, &error);
-    struct df_asked asked = df_link_ask(link, slot);
-
-    error = df_link_await(link, slot, -1, asked);
-    df_link_free(link, slot);
-    return (void *)(intptr_t)error;
-}
-
-/* Nobody has seen it before the answer; who sees it later would take it for the next question's. */
-static void a_signal_goes_with_its_question(void **state)
-{
-    struct sigaction action = {.sa_handler = ignore};
-    struct df_own_segment own;
-    struct df_link link;
-    pthread_t thread;
-    void *result;
-
-    (void)state;
-    sigaction(SIGUSR1, &action, NULL);
-    assert_int_equal(df_segment_create(&own, 0, 0), 0);
-    memset(&link, 0, sizeof(link));
-    assert_int_equal(df_link_init(&link, own.segment, own.segment->size), 0);
-    link.client = 1;
-    pthread_create(&thread, NULL, ask_in_slot, &link);
-    while (atomic_load(&own.segment->signals[0]) == 0) {
-        pthread_kill(thread, SIGUSR1);
-        sched_yield();
-    }
-    atomic_store(&df_segment_slots(own.segment)[0].word, df_slot_word(1, DF_SLOT_DONE));
-    pthread_join(thread, &result);
-    assert_null(result);
-    assert_int_equal(atomic_load(&own.segment->signals[0]), 0);
-    df_segment_free(&own);
-}
-
 static void serve_by_dying(void *arg, struct df_slot *slot, struct df_area *area)
 {
     (void)arg, (void)slot, (void)area;
@@ -770,7 +731,6 @@ int main(void)
         TEST(a_signal_ends_a_sleep_that_begins_later),
         TEST(who_is_told_of_a_signal_keeps_nobody_out),
         TEST(a_signal_behind_the_answer_is_nobodys),
-        TEST(a_signal_goes_with_its_question),
         TEST(a_killed_server_is_noticed),
         TEST(a_position_has_one_holder),
         TEST(a_dead_holders_position_is_freed),
