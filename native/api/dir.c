@@ -76,23 +76,31 @@ df_dir *df_fdopendir(int fd)
     return make_dir(fd);
 }
 
+static struct dirent *next_record(df_dir *dir)
+{
+    struct dirent *entry;
+
+    if (dir->at == dir->used) {
+        ssize_t got = refill(dir);
+
+        if (got <= 0)
+            return NULL;
+        dir->at = 0;
+        dir->used = (size_t)got;
+    }
+    entry = (struct dirent *)(dir->buffer + dir->at);
+    dir->at += entry->d_reclen;
+    dir->next = entry->d_off;
+    return entry;
+}
+
 struct dirent *df_readdir(df_dir *dir)
 {
     struct dirent *entry;
 
-    do {
-        if (dir->at == dir->used) {
-            ssize_t got = refill(dir);
-
-            if (got <= 0)
-                return NULL;
-            dir->at = 0;
-            dir->used = (size_t)got;
-        }
-        entry = (struct dirent *)(dir->buffer + dir->at);
-        dir->at += entry->d_reclen;
-        dir->next = entry->d_off;
-    } while (entry->d_ino == 0); /* removed, to glibc's readdir */
+    do
+        entry = next_record(dir);
+    while (entry && entry->d_ino == 0); /* removed, to glibc's readdir */
     return entry;
 }
 
