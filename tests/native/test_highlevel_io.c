@@ -442,18 +442,27 @@ static int tell_size(const char *path, struct stat *out, struct fuse_file_info *
     return result;
 }
 
+/* With the file open that getattr says four bytes of. */
+static struct rig *rig_told(bool direct, int flags)
+{
+    struct rig *rig = rig_new();
+
+    rig->ops.getattr = tell_size;
+    rig->config.direct_io = direct;
+    told = 4;
+    assert_int_equal(rig_start(rig), 0);
+    assert_int_equal(rig_open(rig, "/dir/file", flags, 0, &file), 0);
+    return rig;
+}
+
 static void reads_end_where_getattr_says(void **state)
 {
     char buf[20];
 
     (void)state;
     for (int direct = 0; direct < 2; direct++) {
-        struct rig *rig = rig_new();
-        rig->ops.getattr = tell_size;
-        rig->config.direct_io = direct;
-        told = 4;
-        assert_int_equal(rig_start(rig), 0);
-        assert_int_equal(rig_open(rig, "/dir/file", O_RDWR, 0, &file), 0);
+        struct rig *rig = rig_told(direct, O_RDWR);
+
         assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 1), direct ? 9 : 3);
         assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 6), direct ? 4 : 0);
         told = 8; /* the attributes have their time yet, until a write ends it */
@@ -475,12 +484,8 @@ static void what_is_refused_behind_the_end_is_the_end(void **state)
 
     (void)state;
     for (int direct = 0; direct < 2; direct++) {
-        struct rig *rig = rig_new();
-        rig->ops.getattr = tell_size;
-        rig->config.direct_io = direct;
-        told = 4;
-        assert_int_equal(rig_start(rig), 0);
-        assert_int_equal(rig_open(rig, "/dir/file", O_RDONLY, 0, &file), 0);
+        struct rig *rig = rig_told(direct, O_RDONLY);
+
         rig->ram.fail_error[RAM_READ] = -EINVAL;
         assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 3), -EINVAL);
         assert_int_equal(rig_pread(rig, &file, buf, sizeof(buf), 4), direct ? -EINVAL : 0);
