@@ -70,6 +70,7 @@ struct df_segment {
     _Atomic uint32_t mounts_changed; /* counts changes of the mount table */
     _Atomic uint32_t full;           /* 1: once there was no memory for more of this (room.h) */
     _Atomic uint32_t mounts_used;    /* places of it that were ever used: all before the others */
+    _Atomic uint32_t files_used;     /* no file of that index or a higher one ever was open */
     _Atomic uint32_t polls;          /* 1: some mount has `polls`, or had */
     _Atomic uint32_t scarce;         /* counts looks that found little memory left: control.c */
     _Atomic uint32_t astray;  /* children that are about to say that they are born, and not by their

@@ -78,6 +78,15 @@ static bool has_room(struct df_files *files)
     return true;
 }
 
+/* Before anybody can find a file there. */
+static void use_index(struct df_files *files, uint32_t index)
+{
+    if (index < files->ledger->used)
+        return;
+    files->ledger->used = index + 1;
+    atomic_store(&files->segment->files_used, index + 1);
+}
+
 static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, int mount,
                      uint32_t content)
 {
@@ -124,8 +133,7 @@ static uint64_t add_file(struct df_files *files, struct df_client *client, struc
     entry->generation = entry->generation % DF_GENERATION_MAX + 1;
     files->ledger->files[index].generation = entry->generation;
     files->ledger->files[index].path_len = 0;
-    if (index >= files->ledger->used)
-        files->ledger->used = index + 1;
+    use_index(files, index);
     entry->clients = 0;
     entry->content = content;
     atomic_store(&entry->st_ino, 0);

@@ -26,7 +26,6 @@
 struct dfi_shared {
     _Atomic uint32_t made;       /* 1: the shadow directory is: shadow.c */
     _Atomic uint32_t mapped;     /* files that were ever mapped shared: shadow.c */
-    _Atomic uint32_t top;        /* more than any index of a df_ofd that was ever in use */
     _Atomic uint32_t moved;      /* counts renames of shadow directories: cwd.c */
     _Atomic uint32_t ways;       /* 1: the directories above mountpoints are made */
     _Atomic uint32_t held;       /* 1: some process has held chunks of mapped files: held.h */

@@ -230,7 +230,7 @@ static void find_present(struct dfi_files *files)
 /* Other threads of the parent may have been between one step and the next. */
 static void count_uses(struct dfi_files *files)
 {
-    uint32_t indexes = atomic_load(&files->shared->top);
+    uint32_t indexes = atomic_load(&files->link.segment->files_used);
     int top = atomic_load(&files->top);
 
     for (uint32_t i = 0; i < indexes && i < DF_OFD_COUNT; i++)

@@ -16,23 +16,12 @@
 
 static const char deleted[] = " (deleted)";
 
-static void raise_top(struct dfi_shared *shared, uint32_t index)
-{
-    uint32_t top = atomic_load_explicit(&shared->top, memory_order_relaxed);
-
-    while (top <= index && !atomic_compare_exchange_weak(&shared->top, &top, index + 1))
-        ;
-}
-
 /* Where there is no memory, to touch it would be SIGBUS. */
 char *dfi_name_room(struct dfi_files *files, uint64_t handle)
 {
     char *name = df_segment_name(files->link.segment, handle);
 
-    if (df_channel_user_copy(name, "", 1) < 0)
-        return NULL;
-    raise_top(files->shared, df_handle_index(handle));
-    return name;
+    return df_channel_user_copy(name, "", 1) < 0 ? NULL : name;
 }
 
 /* Of memory that all processes of the run write to. */

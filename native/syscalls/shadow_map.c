@@ -40,7 +40,7 @@ static uint64_t marks_of(const struct df_ofd *ofd)
 struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_ofd *of, uint32_t *i)
 {
     struct df_ofd *all = df_segment_ofds(files->link.segment);
-    uint32_t top = atomic_load(&files->shared->top);
+    uint32_t top = atomic_load(&files->link.segment->files_used);
 
     while (*i < top && *i < DF_OFD_COUNT) {
         struct df_ofd *at = &all[(*i)++];

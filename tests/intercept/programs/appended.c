@@ -1,6 +1,7 @@
 /*
  * appended.c [ROUNDS] - one process appends to a file while another maps it for the first time, and
- * again and again, with msync(2). "0 wrong": all that was appended is there.
+ * again and again, with msync(2). "0 wrong": all that was appended is there. Each round keeps some
+ * descriptions open, so that those of the next are ones that never were in use.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TIMES = 250, PAGE = 4096 };
+enum { TIMES = 250, PAGE = 4096, KEPT = 3 };
 
 static const char text[16] = "0123456789abcdef";
 
@@ -47,6 +48,13 @@ static pid_t start(void (*function)(void))
     return pid;
 }
 
+static void keep_open(void)
+{
+    for (int i = 0; i < KEPT; i++)
+        if (open("kept", O_RDWR | O_CREAT, 0600) < 0)
+            exit(1);
+}
+
 static int is_wrong(void)
 {
     char found[(TIMES + 2) * sizeof(text)];
@@ -70,6 +78,7 @@ int main(int argc, char **argv)
 
         if (write(fd, text, sizeof(text)) != sizeof(text) || close(fd) < 0)
             return 1;
+        keep_open();
         mapping = start(map_on);
         appending = start(append);
         if (waitpid(appending, &status, 0) != appending || status != 0)
