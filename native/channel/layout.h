@@ -157,7 +157,7 @@ struct df_ofd {
     uint32_t number; /* of the file among those open: the same in all its descriptions, and no other
                         file's meanwhile; small numbers first, modulo DF_OFD_COUNT */
     uint64_t ino;
-    uint64_t marks;           /* DF_OFD_MAPPED and the like, and the client side's own */
+    uint64_t marks;           /* DF_OFD_MAPPED and the like; above them the handle's generation */
     _Atomic uint32_t random;  /* 1: POSIX_FADV_RANDOM was advised last */
     _Atomic uint32_t content; /* what frames.h knows of its bytes; 0: nothing */
     _Atomic uint32_t sent;    /* its descriptors that are on their way in messages: the clients' */
@@ -173,7 +173,10 @@ struct df_ofd {
 _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_ofd) == 128,
                "one line for both sides, one for the clients");
 
-#define DF_OFD_MAPPED  (UINT64_C(1))  /* of marks: some program has mapped the file */
+/* Marks of a description that has none, by its handle: what is above them. */
+#define DF_OFD_UNMARKED(handle) ((handle) & ~UINT64_C(0xffffffff))
+
+#define DF_OFD_MAPPED           (UINT64_C(1)) /* of marks: some program has mapped the file */
 #define DF_OFD_CHUNKED (UINT64_C(2))  /* the same: its bytes are brought by chunks (held.h) */
 #define DF_OFD_STORED  (UINT64_C(4))  /* memory that was mapped by this very one was writable */
 #define DF_OFD_FILLED  (UINT64_C(8))  /* its data file is being made, and not yet looked at */

@@ -56,6 +56,18 @@ void df_ofd_unlock(struct df_link *link, struct df_ofd *ofd)
         df_sys_wake(&ofd->position_lock, 1);
 }
 
+uint64_t df_ofd_mark(struct df_ofd *ofd, uint64_t handle, uint64_t set, uint64_t clear)
+{
+    uint64_t had = __atomic_load_n(&ofd->marks, __ATOMIC_SEQ_CST);
+
+    do
+        if (DF_OFD_UNMARKED(had) != DF_OFD_UNMARKED(handle))
+            return set;
+    while (!__atomic_compare_exchange_n(&ofd->marks, &had, (had | set) & ~clear, true,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return had;
+}
+
 void df_ofd_break(struct df_ofd *ofd, uint32_t client)
 {
     uint32_t word = atomic_load(&ofd->position_lock);

@@ -19,6 +19,11 @@ int df_ofd_lock(struct df_link *link, struct df_ofd *ofd, bool interruptible);
 /* Nothing, where the lock could not be had. */
 void df_ofd_unlock(struct df_link *link, struct df_ofd *ofd);
 
+/* Sets and clears marks of the description that `handle` is, if it still is: it may have been
+ * closed, and its place be another's by now, whose marks stay as they are. Those that it had; of
+ * another one, `set`. */
+uint64_t df_ofd_mark(struct df_ofd *ofd, uint64_t handle, uint64_t set, uint64_t clear);
+
 /* For the server: releases it if `client`, which is dead, holds it. */
 void df_ofd_break(struct df_ofd *ofd, uint32_t client);
 

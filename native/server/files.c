@@ -97,7 +97,8 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
     ofd->ino = file->ino;
     atomic_store_explicit(&ofd->content, content, memory_order_relaxed);
     ofd->position = 0;
-    ofd->marks = ofd->placeholder = 0;
+    ofd->marks = DF_OFD_UNMARKED(handle);
+    ofd->placeholder = 0;
     atomic_store_explicit(&ofd->random, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->sent, 0, memory_order_relaxed);
     atomic_store_explicit(&ofd->begun, 0, memory_order_relaxed);

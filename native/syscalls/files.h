@@ -238,10 +238,14 @@ static inline struct df_ofd *dfi_ofd(const struct dfi_files *files, uint64_t han
     return df_segment_ofd(files->link.segment, handle);
 }
 
-/* `a` is open, and of the same file. */
-static inline bool dfi_same_file(const struct df_ofd *a, const struct df_ofd *b)
+/* The handle of `a` if it is open, and of the same file; else 0. It is looked at twice, since the
+ * server may give the place to another file meanwhile. */
+static inline uint64_t dfi_same_file(const struct df_ofd *a, const struct df_ofd *b)
 {
-    return atomic_load(&a->handle) != 0 && a->mount == b->mount && a->ino == b->ino;
+    uint64_t handle = atomic_load(&a->handle);
+    bool same = a->mount == b->mount && a->ino == b->ino;
+
+    return same && atomic_load(&a->handle) == handle ? handle : 0;
 }
 
 /* ---- descriptors: fd.c ---- */

@@ -364,7 +364,7 @@ static bool shows_file(const struct dfi_files *files, const struct dfi_mapping *
 {
     const struct df_ofd *ofd = dfi_ofd(files, m->handle);
 
-    return ofd && dfi_same_file(ofd, file);
+    return ofd && dfi_same_file(ofd, file) != 0;
 }
 
 /* Of that file; NULL: of any. */

@@ -101,8 +101,14 @@ static inline bool dfi_shadow_mapped(const struct df_file *file)
  * copied there is waited for, since it may be of before the write. */
 bool dfi_shadow_mapped_meanwhile(const struct df_file *file);
 
-/* The next description that is open of the file of `of`, from the *i-th on; NULL: there is none. */
-struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_ofd *of, uint32_t *i);
+struct dfi_shadow_look { /* {0}: from the first on */
+    uint32_t next;       /* index */
+    uint64_t handle;     /* of the one that was found: by now its place may be another's */
+};
+
+/* The next description that is open of the file of `of`; NULL: there is none. */
+struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_ofd *of,
+                               struct dfi_shadow_look *look);
 
 /* A mapped file that is found by its number, not by a descriptor. */
 struct dfi_shadow_named {

@@ -21,9 +21,10 @@
 
 static bool is_written_to(const struct dfi_files *files, const struct df_ofd *ofd)
 {
+    struct dfi_shadow_look look = {0};
     const struct df_ofd *at;
 
-    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+    while ((at = dfi_shadow_next(files, ofd, &look)))
         if ((atomic_load(&at->flags) & O_ACCMODE) != O_RDONLY)
             return true;
     return false;

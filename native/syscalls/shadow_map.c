@@ -26,26 +26,22 @@
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-/* Those that it had before. */
-static uint64_t mark(struct df_ofd *ofd, uint64_t marks)
-{
-    return __atomic_fetch_or(&ofd->marks, marks, __ATOMIC_SEQ_CST);
-}
-
 static uint64_t marks_of(const struct df_ofd *ofd)
 {
     return __atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE);
 }
 
-struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_ofd *of, uint32_t *i)
+struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_ofd *of,
+                               struct dfi_shadow_look *look)
 {
     struct df_ofd *all = df_segment_ofds(files->link.segment);
     uint32_t top = atomic_load(&files->link.segment->files_used);
 
-    while (*i < top && *i < DF_OFD_COUNT) {
-        struct df_ofd *at = &all[(*i)++];
+    while (look->next < top && look->next < DF_OFD_COUNT) {
+        struct df_ofd *at = &all[look->next++];
 
-        if (dfi_same_file(at, of))
+        look->handle = dfi_same_file(at, of);
+        if (look->handle != 0)
             return at;
     }
     return NULL;
@@ -54,11 +50,12 @@ struct df_ofd *dfi_shadow_next(const struct dfi_files *files, const struct df_of
 /* True if some were not marked yet. */
 static bool mark_more(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
 {
+    struct dfi_shadow_look look = {0};
     bool more = false;
     struct df_ofd *at;
 
-    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
-        more |= (mark(at, marks) & marks) != marks;
+    while ((at = dfi_shadow_next(files, ofd, &look)))
+        more |= (df_ofd_mark(at, look.handle, marks, 0) & marks) != marks;
     return more;
 }
 
@@ -66,7 +63,7 @@ static bool mark_more(struct dfi_files *files, struct df_ofd *ofd, uint64_t mark
  * behind which this may not have come yet. So it is over when there was nothing more to mark. */
 static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
 {
-    mark(ofd, marks);
+    __atomic_fetch_or(&ofd->marks, marks, __ATOMIC_SEQ_CST);
     atomic_fetch_add(&files->shared->mapped, 1);
     while (mark_more(files, ofd, marks))
         ;
@@ -75,23 +72,25 @@ static void mark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks
 /* One that is opened meanwhile may keep it: then each of its writes waits once more. */
 static void unmark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t marks)
 {
+    struct dfi_shadow_look look = {0};
     struct df_ofd *at;
 
-    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
-        __atomic_fetch_and(&at->marks, ~marks, __ATOMIC_ACQ_REL);
+    while ((at = dfi_shadow_next(files, ofd, &look)))
+        df_ofd_mark(at, look.handle, 0, marks);
 }
 
 bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
                      struct dfi_shadow_named *out)
 {
     bool any = atomic_load(&files->shared->mapped) != 0;
+    struct dfi_shadow_look look = {0};
     const struct df_ofd *at;
 
     memset(out, 0, sizeof(*out));
     out->ofd.mount = mount;
     out->ofd.ino = ino;
     out->file.host[DFI_HOST_OFD] = (uintptr_t)&out->ofd;
-    for (uint32_t i = 0; any && !out->ofd.marks && (at = dfi_shadow_next(files, &out->ofd, &i));)
+    while (any && !out->ofd.marks && (at = dfi_shadow_next(files, &out->ofd, &look)))
         if (marks_of(at) & DFI_SHADOW_MAPPED)
             out->ofd.marks = marks_of(at);
     return out->ofd.marks != 0;
@@ -486,10 +485,11 @@ static bool is_readable(uint32_t flags)
 static uint64_t readable(struct dfi_files *files, const struct df_file *file)
 {
     const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD], *at;
+    struct dfi_shadow_look look = {0};
 
-    for (uint32_t i = 0; (at = dfi_shadow_next(files, ofd, &i));)
+    while ((at = dfi_shadow_next(files, ofd, &look)))
         if (is_readable(atomic_load(&at->flags)))
-            return atomic_load(&at->handle);
+            return look.handle;
     return file->host[DFI_HOST_HANDLE];
 }
 

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "channel/ofd.h"
 #include "files_rig.h"
 
 #define ROUNDS 100000
@@ -116,6 +117,11 @@ static struct df_ofd *ofd_of(struct rig *rig, uint64_t handle)
     return df_segment_ofd(rig->own.segment, handle);
 }
 
+static uint64_t marks_of(struct rig *rig, uint64_t handle)
+{
+    return ofd_of(rig, handle)->marks - DF_OFD_UNMARKED(handle);
+}
+
 static void closed(struct rig *rig, uint64_t handle)
 {
     struct df_last_file last;
@@ -129,16 +135,16 @@ static void a_file_that_is_opened_again_has_the_marks_of_its_others(void **state
     struct rig *rig = *state;
     uint64_t first = opened(rig), second = opened(rig), third, fourth;
 
-    ofd_of(rig, first)->marks = DF_OFD_MAPPED | DF_OFD_STORED | DF_OFD_LOCKED;
-    ofd_of(rig, second)->marks = DF_OFD_MAPPED | DF_OFD_CHUNKED;
+    ofd_of(rig, first)->marks |= DF_OFD_MAPPED | DF_OFD_STORED | DF_OFD_LOCKED;
+    ofd_of(rig, second)->marks |= DF_OFD_MAPPED | DF_OFD_CHUNKED;
     third = opened(rig);
-    assert_int_equal(ofd_of(rig, third)->marks, DF_OFD_MAPPED | DF_OFD_CHUNKED);
+    assert_int_equal(marks_of(rig, third), DF_OFD_MAPPED | DF_OFD_CHUNKED);
     closed(rig, third);
     closed(rig, second);
     fourth = opened(rig);
-    assert_int_equal(ofd_of(rig, fourth)->marks, DF_OFD_MAPPED); /* of what is its own none */
+    assert_int_equal(marks_of(rig, fourth), DF_OFD_MAPPED); /* of what is its own none */
     closed(rig, first);
-    assert_int_equal(ofd_of(rig, opened(rig))->marks, DF_OFD_MAPPED);
+    assert_int_equal(marks_of(rig, opened(rig)), DF_OFD_MAPPED);
 }
 
 static void another_file_has_no_marks(void **state)
@@ -146,12 +152,30 @@ static void another_file_has_no_marks(void **state)
     struct rig *rig = *state;
     uint64_t first = opened(rig);
 
-    ofd_of(rig, first)->marks = DF_OFD_MAPPED;
+    ofd_of(rig, first)->marks |= DF_OFD_MAPPED;
     rig->file.ino++;
-    assert_int_equal(ofd_of(rig, opened(rig))->marks, 0);
+    assert_int_equal(marks_of(rig, opened(rig)), 0);
     rig->file.ino--;
     closed(rig, first);
-    assert_int_equal(ofd_of(rig, opened(rig))->marks, 0); /* the same, but nobody had it open */
+    assert_int_equal(marks_of(rig, opened(rig)), 0); /* the same, but nobody had it open */
+}
+
+/* Who maps a file found a description of it that was closed before he marked it. */
+static void a_place_that_is_another_files_is_not_marked(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t first = opened(rig), second;
+    struct df_ofd *place = ofd_of(rig, first);
+
+    closed(rig, first);
+    rig->file.ino++;
+    second = opened(rig);
+    assert_ptr_equal(ofd_of(rig, second), place);
+    assert_int_equal(df_ofd_mark(place, first, DF_OFD_MAPPED, 0), DF_OFD_MAPPED);
+    assert_int_equal(marks_of(rig, second), 0);
+    assert_int_equal(df_ofd_mark(place, second, DF_OFD_MAPPED, 0), DF_OFD_UNMARKED(second));
+    assert_int_equal(df_ofd_mark(place, first, 0, DF_OFD_MAPPED), 0);
+    assert_int_equal(marks_of(rig, second), DF_OFD_MAPPED);
 }
 
 #define OPENERS 3
@@ -176,13 +200,17 @@ static void *open_many(void *argument)
 static void mark_all(struct rig *rig, struct df_ofd *own)
 {
     struct df_ofd *all = df_segment_ofds(rig->own.segment);
-    bool more = __atomic_fetch_or(&own->marks, DF_OFD_MAPPED, __ATOMIC_SEQ_CST) == 0;
+    bool more = true;
 
+    __atomic_fetch_or(&own->marks, DF_OFD_MAPPED, __ATOMIC_SEQ_CST);
     while (more) {
         more = false;
-        for (uint32_t i = 1; i < 1 + OPENERS * 200 + 1; i++)
-            if (atomic_load(&all[i].handle) != 0 && all[i].ino == own->ino)
-                more |= __atomic_fetch_or(&all[i].marks, DF_OFD_MAPPED, __ATOMIC_SEQ_CST) == 0;
+        for (uint32_t i = 1; i < atomic_load(&rig->own.segment->files_used); i++) {
+            uint64_t handle = atomic_load(&all[i].handle);
+
+            if (handle != 0 && all[i].ino == own->ino)
+                more |= !(df_ofd_mark(&all[i], handle, DF_OFD_MAPPED, 0) & DF_OFD_MAPPED);
+        }
     }
 }
 
@@ -200,7 +228,7 @@ static void files_that_are_opened_while_others_are_marked_are_marked(void **stat
     for (int i = 0; i < OPENERS; i++)
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < (size_t)OPENERS * 200; i++)
-        assert_int_equal(ofd_of(rig, marking->handles[i / 200][i % 200])->marks, DF_OFD_MAPPED);
+        assert_int_equal(marks_of(rig, marking->handles[i / 200][i % 200]), DF_OFD_MAPPED);
     free(marking);
 }
 
@@ -236,6 +264,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_that_is_opened_again_has_the_marks_of_its_others,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_file_has_no_marks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_place_that_is_another_files_is_not_marked, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(files_that_are_opened_while_others_are_marked_are_marked,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_name_of_a_placeholder_that_was_locked_is_removed,
