@@ -306,7 +306,7 @@ class Program:
         status = self._process.returncode
         name = os.path.basename(self.argv[0])
         if status is not None and status < 0:
-            how = f"{name} was killed by {signal.Signals(-status).name}"
+            how = f"{name} was killed by signal {-status} ({signal.strsignal(-status)})"
         else:
             how = f"{name} ended with status {status} and mounted nothing"
         if not self._quiet:

@@ -109,7 +109,7 @@ class Worker(Partner):
         if words:
             return words
         if status < 0:
-            return f"the worker was killed by {signal.Signals(-status).name}"
+            return f"the worker was killed by signal {-status} ({signal.strsignal(-status)})"
         return f"the worker ended with status {status}"
 
 

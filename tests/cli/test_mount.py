@@ -167,6 +167,15 @@ def test_a_program_that_never_mounts_is_ended(run, tmp_path):
     assert not os.path.exists(f"/proc/{pidfile.read_text().strip()}")
 
 
+@pytest.mark.parametrize(
+    "number, words",
+    [(signal.SIGABRT, "signal 6 (Aborted)"), (40, "signal 40 (Real-time signal 6)")],
+)
+def test_a_program_that_a_signal_kills_is_told(run, tmp_path, number, words):
+    done = run("mount", f"{script(tmp_path / 'killed', f'kill -{number} $$')} /x")
+    assert done.returncode == 125 and f"killed was killed by {words}" in done.stderr
+
+
 def test_a_background_process_that_never_mounts_is_ended(run, tmp_path):
     pidfile = tmp_path / "pid"
     slow = script(
