@@ -208,9 +208,13 @@ def test_bad_command_lines(command, code, words):
     assert caught.value.errno == code
 
 
-def test_consumers_on_it(shown):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+@pytest.fixture
+def pandas():
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    return pytest.importorskip("pandas", reason="pandas is not installed")
+
+
+def test_consumers_on_it(pandas, shown):
     table = pandas.DataFrame({"a": range(100)})
     table.to_parquet(f"directfuse://{shown}/t.parquet")
     assert pandas.read_parquet(f"directfuse://{shown}/t.parquet").equals(table)
