@@ -109,6 +109,7 @@ void df_guest_destroy(struct df_guest *guest)
     close_fd(&guest->cwd_fd);
     pthread_mutex_destroy(&guest->lock);
     df_belongings_destroy(&guest->belongings);
+    df_host_fds_forget(&guest->host_fds);
     df_hooks_forget_environment(guest);
     df_hooks_forget_scan(guest);
     guest->output = NULL;

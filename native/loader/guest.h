@@ -18,6 +18,7 @@
 
 #include "loader/belongings.h"
 #include "loader/cxx.h"
+#include "loader/host_fds.h"
 
 struct df_ending;
 struct df_plugin;
@@ -43,6 +44,7 @@ struct df_guest {
     struct df_guest_globals globals; /* written while loading, then by the guest's own main */
 
     struct df_belongings belongings; /* connections, children, files */
+    struct df_host_fds host_fds;     /* not its own; found before its main runs */
     pid_t pid;                       /* the process that it was loaded into */
 
     _Atomic unsigned users; /* threads that run its code: main's and those it made */

@@ -83,6 +83,9 @@ _Noreturn void df_hooks_exit(int status);
 /* chdir(2): of a guest, or of the host, by a library of a guest's. */
 int df_hooks_chdir(const char *path);
 
+/* close(2) as the guest means it: not of what is the host's. */
+int df_hooks_close(int fd);
+
 /* When its main has returned or called exit(3): what it has given to on_exit(3). */
 void df_hooks_run_endings(struct df_guest *guest, int status);
 

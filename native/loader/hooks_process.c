@@ -237,20 +237,29 @@ static int hook_setpgrp(void)
     return df_guest_current() ? 0 : setpgrp();
 }
 
-/* 0, 1 and 2 are the host's: a guest that closes or replaces them is told that it did. */
-static int hook_close(int fd)
+/* 0, 1 and 2, and until the guest has mounted all that was open before it: a guest that closes or
+ * replaces them is told that it did. */
+static bool is_hosts(int fd)
 {
-    return df_guest_current() && fd >= 0 && fd <= 2 ? 0 : close(fd);
+    struct df_guest *guest = df_guest_current();
+    if (!guest || fd < 0)
+        return false;
+    return fd <= 2 || (!atomic_load(&guest->mounted) && df_host_fds_have(&guest->host_fds, fd));
+}
+
+int df_hooks_close(int fd)
+{
+    return is_hosts(fd) ? 0 : close(fd);
 }
 
 static int hook_dup2(int old, int new)
 {
-    return df_guest_current() && new >= 0 && new <= 2 ? new : dup2(old, new);
+    return is_hosts(new) ? new : dup2(old, new);
 }
 
 static int hook_dup3(int old, int new, int flags)
 {
-    return df_guest_current() && new >= 0 && new <= 2 ? new : dup3(old, new, flags);
+    return is_hosts(new) ? new : dup3(old, new, flags);
 }
 
 static int hook_close_range(unsigned first, unsigned last, int flags)
@@ -413,7 +422,7 @@ const struct df_hook df_hooks_process[] = {
     {"setsid", hook_setsid},
     {"setpgid", hook_setpgid},
     {"setpgrp", hook_setpgrp},
-    {"close", hook_close},
+    {"close", df_hooks_close},
     {"dup2", hook_dup2},
     {"dup3", hook_dup3},
     {"close_range", hook_close_range},

@@ -247,7 +247,8 @@ static int hook_timer_create(clockid_t clock, struct sigevent *event, timer_t *t
 
 /* ---- the same by number ------------------------------------------------------------------ */
 
-/* syscall(2), for the few numbers that would end, signal or replace the host. */
+/* syscall(2), for the few numbers that would end, signal or replace the host, or close its files.
+ */
 static long hook_syscall(long number, ...)
 {
     long words[6];
@@ -266,6 +267,10 @@ static long hook_syscall(long number, ...)
         return hook_tgkill((pid_t)words[0], (pid_t)words[1], (int)words[2]);
     case SYS_tkill:
         return hook_tgkill(getpid(), (pid_t)words[0], (int)words[1]);
+    case SYS_close:
+        return df_hooks_close((int)words[0]);
+    case SYS_close_range: /* glibc has a function for it since 2.34 */
+        return 0;
     case SYS_execve:
     case SYS_execveat:
         errno = EPERM;

@@ -24,6 +24,9 @@ static int load(struct df_plugin *plugin)
     struct df_object object = plugin->object;
     int error = df_object_open(&object, &plugin->guest, plugin->library, reason, sizeof(reason));
     df_plugin_set_object(plugin, &object);
+    if (!error && (error = df_host_fds_find(&plugin->guest.host_fds)) < 0)
+        snprintf(reason, sizeof(reason), "%s: which descriptors are open cannot be found: %s",
+                 plugin->library, strerror(-error));
     if (error)
         df_plugin_log(plugin, reason);
     return error;

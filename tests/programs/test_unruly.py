@@ -432,6 +432,33 @@ def test_a_file_of_the_hosts_under_a_number_that_a_program_gave_up_stays(unruly,
             os.close(fd)
 
 
+CLOSES_ALL = """
+import directfuse, os, sys
+
+def descriptors():
+    open_now = (fd for fd in range(1024) if os.path.lexists(f"/proc/self/fd/{fd}"))
+    return {fd: (os.fstat(fd).st_dev, os.fstat(fd).st_ino) for fd in open_now}
+
+held = open("/etc/hostname"), os.pipe(), open("/etc/passwd"), os.open("/", os.O_PATH)
+before = descriptors()
+with directfuse.mount([sys.argv[1], "--before", "close all", sys.argv[2]], placement="inline"):
+    now = descriptors()
+    print(all(now.get(fd) == before[fd] for fd in before))
+    fd = directfuse.os_open(sys.argv[2] + "/nothing", 0)
+    print(directfuse.pread(fd, 4096, 0).decode())
+    directfuse.close(fd)
+    later = [os.open("/etc/passwd", os.O_RDONLY) for _ in range(8)]
+print(all(os.pread(fd, 1, 0) for fd in later))
+"""
+
+
+def test_descriptors_of_the_host_stay(unruly, point):
+    """The program closes all there are, as daemons do; its own it has closed."""
+    words = [sys.executable, "-c", CLOSES_ALL, unruly, point]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("True\n1 1 -1\nTrue\n", "")
+
+
 @needs.run
 @pytest.mark.parametrize("deed", ["unmount", "exit"])
 def test_a_run_says_what_an_end_by_itself_has_cost(unruly, point, deed):
