@@ -69,17 +69,27 @@ static struct df_file *mapped_there(struct df_trip *trip, const struct df_trip_w
     return found ? &named->file : NULL;
 }
 
+static bool is_open(const struct df_where *where)
+{
+    return where->base && where->len == 0;
+}
+
+static uint32_t count_mapped(void)
+{
+    return atomic_load(&dfi_record_now()->files->shared->mapped);
+}
+
 /* The file whose size is to be set, if some program has mapped it; else NULL. `named`: room for one
  * that is found by its name. */
 static struct df_file *resized(struct df_trip *trip, const struct df_where *where,
-                               const struct df_setattr *set, struct dfi_shadow_named *named)
+                               struct dfi_shadow_named *named)
 {
     struct df_trip_where at = where_of(where);
 
-    if (!(set->valid & DF_SET_SIZE) || atomic_load(&dfi_record_now()->files->shared->mapped) == 0)
+    if (count_mapped() == 0)
         return NULL;
-    if (where->base && where->len == 0)
-        return dfi_shadow_mapped(where->base) ? where->base : NULL;
+    if (is_open(where))
+        return dfi_shadow_mapped_by_now(where->base) ? where->base : NULL;
     return mapped_there(trip, &at, named);
 }
 
@@ -111,14 +121,31 @@ static int set_mapped(struct df_trip *trip, const struct df_trip_where *at, stru
     return ret;
 }
 
+/* Who maps the file while its size is set may have copied it before. Of a name this is asked once
+ * more only if somebody has mapped anything since. */
+static int set_size(struct df_trip *trip, const struct df_where *where,
+                    const struct df_setattr *set, struct stat *st)
+{
+    struct df_trip_where at = where_of(where);
+    struct df_trip again = *trip;
+    struct dfi_shadow_named named;
+    uint32_t mapped = count_mapped();
+    struct df_file *file = resized(trip, where, &named);
+    int ret = file ? set_mapped(trip, &at, file, set, st) : df_trip_setattr(trip, &at, set, st);
+
+    if (!file && ret == 0 && (is_open(where) || count_mapped() != mapped) &&
+        (file = resized(&again, where, &named)))
+        ret = set_mapped(&again, &at, file, set, st);
+    return ret;
+}
+
 static int remote_setattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                           const struct df_setattr *set, struct stat *st)
 {
     struct df_trip trip = trip_of(fs, call);
     struct df_trip_where at = where_of(where);
-    struct dfi_shadow_named named;
-    struct df_file *file = resized(&trip, where, set, &named);
-    int ret = file ? set_mapped(&trip, &at, file, set, st) : df_trip_setattr(&trip, &at, set, st);
+    int ret = set->valid & DF_SET_SIZE ? set_size(&trip, where, set, st)
+                                       : df_trip_setattr(&trip, &at, set, st);
 
     return (int)back(fs, call, &trip, ret);
 }
@@ -216,10 +243,15 @@ static void take_back(struct df_fs *fs, struct df_call *call, struct df_file *fi
     dfi_shadow_refill(file, chunks, offset, end);
 }
 
+static bool is_appended(const struct df_call *call, const struct df_file *file)
+{
+    return df_call_appends(call, atomic_load_explicit(&file->flags, memory_order_relaxed));
+}
+
 static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_file *file,
                             const struct iovec *iov, int iovcnt, off_t *offset)
 {
-    bool appends = df_call_appends(call, atomic_load_explicit(&file->flags, memory_order_relaxed));
+    bool appends = is_appended(call, file);
     ssize_t size = sum_of(iov, iovcnt), ret;
     struct dfi_chunks chunks;
 
@@ -236,11 +268,30 @@ static ssize_t write_mapped(struct df_fs *fs, struct df_call *call, struct df_fi
     return ret;
 }
 
+/* What was written to the mount alone. Who maps the file meanwhile may have copied the bytes of
+ * before, and even have written them back over these: not behind the end that the file had. What is
+ * appended again would be there twice. */
+static ssize_t write_again(struct df_fs *fs, struct df_call *call, struct df_file *file,
+                           const struct iovec *iov, int iovcnt, off_t offset, ssize_t size)
+{
+    struct dfi_chunks chunks;
+    ssize_t ret;
+
+    if (!is_appended(call, file)) {
+        ret = write_mapped(fs, call, file, iov, iovcnt, &offset);
+        return ret > size ? ret : size;
+    }
+    if (dfi_shadow_change(file, &chunks) == 0) {
+        dfi_shadow_write(&chunks, iov, iovcnt, offset, size);
+        dfi_shadow_changed(&chunks);
+    }
+    return size;
+}
+
 static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_file *file,
                             const struct iovec *iov, int iovcnt, off_t *offset)
 {
     struct dfi_files *files = dfi_record_now()->files;
-    struct dfi_chunks chunks;
     ssize_t ret;
     bool held;
 
@@ -248,11 +299,8 @@ static ssize_t remote_write(struct df_fs *fs, struct df_call *call, struct df_fi
         return write_mapped(fs, call, file, iov, iovcnt, offset);
     held = dfi_fd_hold_beside_others(files, handle_of(file)); /* pwrite(2) */
     ret = write_there(fs, call, file, iov, iovcnt, offset);
-    if (ret > 0 && DF_UNLIKELY(dfi_shadow_mapped_meanwhile(file)) &&
-        dfi_shadow_change(file, &chunks) == 0) {
-        dfi_shadow_write(&chunks, iov, iovcnt, *offset, ret);
-        dfi_shadow_changed(&chunks);
-    }
+    if (ret > 0 && DF_UNLIKELY(dfi_shadow_mapped_by_now(file)))
+        ret = write_again(fs, call, file, iov, iovcnt, *offset, ret);
     if (DF_UNLIKELY(held))
         dfi_fd_drop(files, handle_of(file), false);
     return ret;
@@ -297,9 +345,15 @@ static int fallocate_mapped(struct df_fs *fs, struct df_call *call, struct df_fi
 static int remote_fallocate(struct df_fs *fs, struct df_call *call, struct df_file *file, int mode,
                             off_t offset, off_t length)
 {
+    struct df_trip trip = trip_of(fs, call);
+    int ret;
+
     if (DF_UNLIKELY(dfi_shadow_mapped(file)))
         return fallocate_mapped(fs, call, file, mode, offset, length);
-    TRIP(df_trip_fallocate(&trip, handle_of(file), mode, offset, length));
+    ret = df_trip_fallocate(&trip, handle_of(file), mode, offset, length);
+    if (ret == 0 && DF_UNLIKELY(dfi_shadow_mapped_by_now(file)))
+        return fallocate_mapped(fs, call, file, mode, offset, length);
+    return (int)back(fs, call, &trip, ret);
 }
 
 static ssize_t remote_copy_file_range(struct df_fs *fs, struct df_call *call, struct df_file *in,
@@ -307,12 +361,15 @@ static ssize_t remote_copy_file_range(struct df_fs *fs, struct df_call *call, st
                                       size_t size, unsigned flags)
 {
     struct df_trip trip = trip_of(fs, call);
+    ssize_t ret;
 
     if (dfi_shadow_mapped(in) || dfi_shadow_mapped(out))
         return -EOPNOTSUPP; /* by read and write, which know of mappings */
-    return back(fs, call, &trip,
-                df_trip_copy_file_range(&trip, handle_of(in), offset_in, handle_of(out), offset_out,
-                                        size, flags));
+    ret = df_trip_copy_file_range(&trip, handle_of(in), offset_in, handle_of(out), offset_out, size,
+                                  flags);
+    if (ret > 0 && DF_UNLIKELY(dfi_shadow_mapped_by_now(out)))
+        return -EOPNOTSUPP; /* once more */
+    return back(fs, call, &trip, ret);
 }
 
 /* The name by which the directory was opened is of memory that others write to: it may be anything,

@@ -97,9 +97,9 @@ static inline bool dfi_shadow_mapped(const struct df_file *file)
     return ofd && (__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DFI_SHADOW_MAPPED);
 }
 
-/* Behind a write to the mount alone: whether it is to come to the data file as well. What is being
- * copied there is waited for, since it may be of before the write. */
-bool dfi_shadow_mapped_meanwhile(const struct df_file *file);
+/* Behind a change of the mount alone: whether it is to come to the data file as well. What is being
+ * copied there is waited for, since it may be of before the change. */
+bool dfi_shadow_mapped_by_now(const struct df_file *file);
 
 struct dfi_shadow_look { /* {0}: from the first on */
     uint32_t next;       /* index */
@@ -116,7 +116,7 @@ struct dfi_shadow_named {
     struct df_file file;
 };
 
-/* Whether some program has that file mapped; *out is it then, for the ops below. */
+/* The same of that file, whoever has it open; *out is it then, for the ops below. */
 bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
                      struct dfi_shadow_named *out);
 

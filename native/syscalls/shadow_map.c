@@ -79,38 +79,6 @@ static void unmark_all(struct dfi_files *files, struct df_ofd *ofd, uint64_t mar
         df_ofd_mark(at, look.handle, 0, marks);
 }
 
-bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
-                     struct dfi_shadow_named *out)
-{
-    bool any = atomic_load(&files->shared->mapped) != 0;
-    struct dfi_shadow_look look = {0};
-    const struct df_ofd *at;
-
-    memset(out, 0, sizeof(*out));
-    out->ofd.mount = mount;
-    out->ofd.ino = ino;
-    out->file.host[DFI_HOST_OFD] = (uintptr_t)&out->ofd;
-    while (any && !out->ofd.marks && (at = dfi_shadow_next(files, &out->ofd, &look)))
-        if (marks_of(at) & DFI_SHADOW_MAPPED)
-            out->ofd.marks = marks_of(at);
-    return out->ofd.marks != 0;
-}
-
-void dfi_shadow_emptied(struct dfi_files *files, uint64_t handle)
-{
-    struct df_ofd *ofd = dfi_ofd(files, handle);
-    struct dfi_chunks chunks = {.list = -1, .data = -1};
-    long data;
-
-    if (!ofd || !(marks_of(ofd) & DFI_SHADOW_MAPPED))
-        return;
-    if (marks_of(ofd) & DFI_SHADOW_CHUNKED) /* behind what is being brought, of the old bytes */
-        dfi_chunks_begin(&chunks, files, ofd->mount, ofd->ino);
-    data = dfi_shadow_data(files, ofd, O_RDWR | O_TRUNC);
-    dfi_brief_close(data);
-    dfi_chunks_end(&chunks);
-}
-
 /* ---- the data file --------------------------------------------------------------------------- */
 
 long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, char letter,
@@ -290,15 +258,63 @@ long dfi_shadow_map(struct dfi_files *files, uint64_t handle)
     return ret;
 }
 
-bool dfi_shadow_mapped_meanwhile(const struct df_file *file)
+/* ---- what others map ------------------------------------------------------------------------- */
+
+/* 0: the description is another file's by now. What is being copied is waited for: who changes the
+ * file may have done so behind the copy. */
+static uint64_t marks_by_now(const struct dfi_files *files, const struct df_ofd *ofd,
+                             uint64_t handle)
+{
+    uint64_t marks = marks_of(ofd);
+
+    if (DF_UNLIKELY(marks & DFI_SHADOW_FILLED)) {
+        unlock_job(lock_job(files));
+        marks = marks_of(ofd);
+    }
+    return DF_OFD_UNMARKED(marks) == DF_OFD_UNMARKED(handle) ? marks : 0;
+}
+
+bool dfi_shadow_mapped_by_now(const struct df_file *file)
 {
     const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
 
-    if (DF_LIKELY(!ofd || !(marks_of(ofd) & (DFI_SHADOW_MAPPED | DFI_SHADOW_FILLED))))
-        return false;
-    if (marks_of(ofd) & DFI_SHADOW_FILLED)
-        unlock_job(lock_job(dfi_record_now()->files));
-    return marks_of(ofd) & DFI_SHADOW_MAPPED;
+    return ofd && marks_by_now(dfi_record_now()->files, ofd, file->host[DFI_HOST_HANDLE]) &
+                      DFI_SHADOW_MAPPED;
+}
+
+bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
+                     struct dfi_shadow_named *out)
+{
+    bool any = atomic_load(&files->shared->mapped) != 0;
+    struct dfi_shadow_look look = {0};
+    const struct df_ofd *at;
+
+    memset(out, 0, sizeof(*out));
+    out->ofd.mount = mount;
+    out->ofd.ino = ino;
+    out->file.host[DFI_HOST_OFD] = (uintptr_t)&out->ofd;
+    while (any && !out->ofd.marks && (at = dfi_shadow_next(files, &out->ofd, &look))) {
+        uint64_t marks = marks_by_now(files, at, look.handle);
+
+        if (marks & DFI_SHADOW_MAPPED)
+            out->ofd.marks = marks;
+    }
+    return out->ofd.marks != 0;
+}
+
+void dfi_shadow_emptied(struct dfi_files *files, uint64_t handle)
+{
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct dfi_chunks chunks = {.list = -1, .data = -1};
+    long data;
+
+    if (!ofd || !(marks_by_now(files, ofd, handle) & DFI_SHADOW_MAPPED))
+        return;
+    if (marks_of(ofd) & DFI_SHADOW_CHUNKED) /* behind what is being brought, of the old bytes */
+        dfi_chunks_begin(&chunks, files, ofd->mount, ofd->ino);
+    data = dfi_shadow_data(files, ofd, O_RDWR | O_TRUNC);
+    dfi_brief_close(data);
+    dfi_chunks_end(&chunks);
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */

@@ -1,6 +1,9 @@
-"""Mapped files whose bytes are written back while others write them."""
+"""Mapped files whose bytes are brought, or written back, while others change them."""
 
 import pytest
+from building import build, fuse
+
+from .conftest import PROGRAMS
 
 
 @pytest.mark.parametrize("end", ["kill", "munmap"])
@@ -8,3 +11,25 @@ def test_what_is_written_beside_the_end_of_a_mapping_stays(plain, mounted, compi
     """The mapping's bytes are written back, but not old ones behind those of write(2)."""
     for where, rounds in (plain, "5"), (mounted, "60"):
         assert where(compiled("overtaken"), rounds, end).out == b"lost 0\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        ("write", "4 m n o o"),
+        ("copy", "4 m n o o"),
+        ("punch", "4 m 0 o o"),
+        ("shrink", "1 m"),
+        ("grow", "5 m o o o 0"),
+        ("by name", "5 m o o o 0"),
+        ("empty", "0"),
+    ],
+)
+def test_what_is_changed_while_a_file_comes_to_be_mapped_stays(
+    mounted, compiled, tmp_path, change, seen
+):
+    """Who maps it has copied the bytes of before, and writes back a page beside the change."""
+    held_up = build(PROGRAMS / "held_up.c", tmp_path / "held_up", *fuse("fuse3"), "-pthread")
+    mounted.file_system = str(held_up)
+    done = mounted(compiled("changed_meanwhile"), change, mounted.deep, deep=True)
+    assert done.out.decode() == f"0\n{seen}\n{seen}\n"
