@@ -77,14 +77,13 @@ void df_inode_put(struct df_writeback *wb, struct df_inode *inode)
     free(inode);
 }
 
-struct df_inode *df_inode_owned(struct df_writeback *wb, ino_t ino)
+struct df_inode *df_inode_owned(struct df_writeback *wb, ino_t ino, int64_t since)
 {
     struct df_inode *inode;
 
-    if (atomic_load(&wb->owned) == 0)
-        return NULL;
     pthread_mutex_lock(&wb->lock);
-    for (inode = wb->first_owned; inode && inode->ino != ino; inode = inode->next_owned)
+    for (inode = wb->first_owned; inode && (inode->ino != ino || inode->since > since);
+         inode = inode->next_owned)
         ;
     if (inode)
         inode->refs++;

@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 
+#include "core/clock.h"
 #include "server/writeback_private.h"
 
 #define TRIES 8 /* of an answer that others hand over beneath */
@@ -35,16 +36,24 @@ static void clean_file(struct df_writeback *wb, struct df_call *call, const stru
         df_inode_clean(wb, call->thread, wfile->inode);
 }
 
-/* True if a file of that number was kept. */
+/* Which of several files with that number is meant is not known, so all of them: a file system that
+ * shows several others may have two. (Not those that become owned meanwhile, for ever.) True if any
+ * was kept. */
 static bool clean_number(struct df_writeback *wb, struct df_call *call, ino_t ino)
 {
-    struct df_inode *inode = df_inode_owned(wb, ino);
+    struct df_inode *inode;
+    bool kept = false;
+    int64_t now;
 
-    if (!inode)
+    if (atomic_load(&wb->owned) == 0)
         return false;
-    df_inode_clean(wb, call->thread, inode);
-    df_inode_put(wb, inode);
-    return true;
+    now = df_clock();
+    while ((inode = df_inode_owned(wb, ino, now))) {
+        df_inode_clean(wb, call->thread, inode);
+        df_inode_put(wb, inode);
+        kept = true;
+    }
+    return kept;
 }
 
 /* A path that leads nowhere, or out, is for the op to say. */

@@ -88,8 +88,9 @@ static inline struct df_wfile *df_wfile_of(const struct df_file *file)
 struct df_inode *df_inode_get(struct df_writeback *wb, uint64_t body);
 void df_inode_put(struct df_writeback *wb, struct df_inode *inode);
 
-/* An owned one that stat shows with that number, with a reference, or NULL. */
-struct df_inode *df_inode_owned(struct df_writeback *wb, ino_t ino);
+/* One that stat shows with that number and that has been owned since then or for longer, with a
+ * reference, or NULL. */
+struct df_inode *df_inode_owned(struct df_writeback *wb, ino_t ino, int64_t since);
 
 /* Under its lock: something is kept of it from now on. */
 void df_inode_own(struct df_writeback *wb, struct df_inode *inode, const struct stat *st);

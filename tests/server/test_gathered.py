@@ -36,7 +36,7 @@ def gatherer(tmp_path_factory):
 class World:
     """A mount of the program: `os` reaches it, `source` is what it shows."""
 
-    def __init__(self, area, functions):
+    def __init__(self, area, functions, more=""):
         self.os = functions
         self.point = str(area / "mnt")
         self.source = area / "source"
@@ -44,7 +44,7 @@ class World:
         self.failing = area / "fail"
         self.seen = 0
         self.source.mkdir()
-        self.options = f"root={self.source},log={self.log},fail={self.failing}"
+        self.options = f"root={self.source},log={self.log},fail={self.failing}{more}"
 
     def open(self, name="a", flags=os.O_RDWR | os.O_CREAT):
         return (getattr(self.os, "os_open", None) or self.os.open)(f"{self.point}/{name}", flags)
@@ -64,18 +64,18 @@ class World:
 
 
 @contextlib.contextmanager
-def served(program, area):
-    world = World(area, directfuse)
+def served(program, area, more=""):
+    world = World(area, directfuse, more)
     with directfuse.mount([program, world.point, "-o", world.options], placement="server"):
         assert world.asked() == ["init gathered"]
         yield world
 
 
 @contextlib.contextmanager
-def on_linux(program, area):
+def on_linux(program, area, more=""):
     if not os.access("/dev/fuse", os.R_OK | os.W_OK) or os.geteuid() != 0:
         pytest.skip("needs root and /dev/fuse")
-    world = World(area, os)
+    world = World(area, os, more)
     os.mkdir(world.point)
     daemon = subprocess.Popen([program, "-f", "-s", "-o", world.options, world.point])
     try:
@@ -287,6 +287,24 @@ def test_other_processes_see_it_at_once(server):
     assert directfuse.pread(fd, 9000, 4990) == b"x" * 7 + b"theirs"
     directfuse.close(fd)
     assert server.content() == b"x" * 4997 + b"theirs"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_two_files_of_one_number_are_two_files(place, gatherer, tmp_path):
+    """A file system that shows several others, such as passthrough_ll, may have two."""
+    with PLACES[place](gatherer, tmp_path, ",number=7") as world:
+        one, two = world.open("a"), world.open("b")
+        for fd in one, two:
+            world.os.pwrite(fd, b"x" * 100, 0)
+        world.os.truncate(f"{world.point}/a", 10)
+        for fd in two, one:
+            world.os.pwrite(fd, b"y", 0)
+        world.os.close(world.open("b", os.O_WRONLY | os.O_TRUNC))
+        assert [world.os.fstat(fd).st_size for fd in (one, two)] == [10, 0]
+        for fd in one, two:
+            world.os.close(fd)
+    assert world.content("a") == b"y" + b"x" * 9
+    assert world.content("b") == b""
 
 
 def test_names_may_change_meanwhile(world):

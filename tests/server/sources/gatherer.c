@@ -2,7 +2,7 @@
  * gatherer.c - a directory, shown by a file system that wants its writes to be gathered
  * (FUSE_CAP_WRITEBACK_CACHE), and writes down what it is asked for: a line for each request that
  * concerns the bytes of a file, in the file of -o log=. While the file of -o fail= exists, writes
- * fail with the errno that it holds.
+ * fail with the errno that it holds. With -o number= all files have that inode number.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE
@@ -20,6 +20,7 @@
 
 static struct settings {
     char *root, *log, *fail;
+    unsigned number;
 } settings;
 
 static int log_fd = -1;
@@ -69,7 +70,11 @@ static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 
 static int do_getattr(const char *path, struct stat *st, struct fuse_file_info *fi)
 {
-    return fi ? RESULT(fstat((int)fi->fh, st)) : RESULT(lstat(REAL(path), st));
+    int ret = fi ? RESULT(fstat((int)fi->fh, st)) : RESULT(lstat(REAL(path), st));
+
+    if (ret == 0 && settings.number && S_ISREG(st->st_mode))
+        st->st_ino = settings.number;
+    return ret;
 }
 
 static int do_readdir(const char *path, void *buf, fuse_fill_dir_t fill, off_t offset,
@@ -209,6 +214,7 @@ int main(int argc, char *argv[])
         {"root=%s", offsetof(struct settings, root), 0},
         {"log=%s", offsetof(struct settings, log), 0},
         {"fail=%s", offsetof(struct settings, fail), 0},
+        {"number=%u", offsetof(struct settings, number), 0},
         FUSE_OPT_END,
     };
     struct fuse_args args = FUSE_ARGS_INIT(argc, argv);
