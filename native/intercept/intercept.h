@@ -348,6 +348,14 @@ long dfi_wait_with_pair(struct dfi_frame *frame, unsigned argument);
  * -EINTR: what its handler returns. */
 long dfi_wait_ended(struct dfi_frame *frame, unsigned long mask);
 
+/* ---- a stack that its own thread unmaps: signal_stack.c ---- */
+
+/* Whether the range has memory in which a call that is passed keeps what it needs. */
+bool dfi_stack_is_in(const struct dfi_frame *frame, uintptr_t start, uintptr_t end);
+
+/* It was in the range, which is memory no more: the calls to come find room elsewhere. */
+void dfi_stack_gone(uintptr_t start, uintptr_t end);
+
 /* prctl(2) with this option answers inside of a run, EINVAL elsewhere. Its argument is 0, or the
  * path of the directory of a run's placeholders: 1 inside of any run, or of that one, else 0. */
 #define DFI_PR_INSIDE 0x64664931

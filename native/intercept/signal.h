@@ -38,7 +38,7 @@ struct dfi_parked {
 /* The alternate stack that a thread has set (signal_stack.c). Under dfi_thread_lock for others. */
 struct dfi_stack {
     stack_t set;   /* of no bytes: none */
-    bool withheld; /* from the kernel, which has none */
+    bool withheld; /* from the kernel, which has none, or one of the core's */
 };
 
 /* What waits until a thread leaves the core. One signal is enough, for all others are blocked: but

@@ -6,12 +6,18 @@
  * for it (Go). So of threads whose stacks overlap one at most has its own in the kernel. From the
  * others it is withheld: they are told that it is there, and their handlers run on the stack on
  * which they were interrupted.
+ *
+ * A thread may unmap the stack that it runs on, and end (musl's detached threads do): the calls of
+ * its last instructions then trap onto a part of the core's stack.
  */
 #include "intercept/lock.h"
+#include "intercept/offsets.h"
 #include "intercept/signal_private.h"
 #include "intercept/thread.h"
 
 #include <linux/signal.h>
+
+#define TRAP_ROOM 32768 /* bytes: for a frame with all of the processor's state */
 
 static bool overlap(const stack_t *one, const stack_t *other)
 {
@@ -82,4 +88,32 @@ long dfi_do_sigaltstack(struct dfi_frame *frame)
     if (result == 0 && old != NULL && dfi_copy_to(old, &was, sizeof was) < 0)
         return -EFAULT;
     return result;
+}
+
+/* ---- the stack that the thread runs on ---- */
+
+bool dfi_stack_is_in(const struct dfi_frame *frame, uintptr_t start, uintptr_t end)
+{
+    return start < frame->sp && frame->sp - P_ROOM < end;
+}
+
+static bool has_other(const struct dfi_stack *stack, uintptr_t start, uintptr_t end)
+{
+    const stack_t range = {.ss_sp = (void *)start, .ss_size = end - start};
+    return !stack->withheld && stack->set.ss_size > 0 && !overlap(&stack->set, &range);
+}
+
+/* The program is told of the stack that it has set, or of none. */
+void dfi_stack_gone(uintptr_t start, uintptr_t end)
+{
+    struct dfi_thread *self = dfi_self();
+    struct dfi_stack stack = self->pending->stack;
+    const stack_t spare = {.ss_sp = (void *)dfi_thread_bottom(self), .ss_size = TRAP_ROOM};
+    if (has_other(&stack, start, end))
+        return;
+    if (stack.set.ss_size == 0)
+        stack.set.ss_flags = SS_DISABLE;
+    stack.withheld = true;
+    note(self, &stack);
+    dfi_kernel(__NR_sigaltstack, &spare, NULL);
 }

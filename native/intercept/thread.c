@@ -150,6 +150,12 @@ void dfi_threads_forked(struct dfi_thread *self)
         memory_of(at)->running = at == self;
 }
 
+uintptr_t dfi_thread_bottom(const struct dfi_thread *thread)
+{
+    const char *frame = (const char *)thread - offsetof(struct memory, thread);
+    return (uintptr_t)frame + sizeof(struct memory) - STACK_SIZE + DFI_PAGE;
+}
+
 long dfi_thread_adopt(struct dfi_thread *thread)
 {
     long result = dfi_kernel(__NR_arch_prctl, ARCH_SET_GS, thread);

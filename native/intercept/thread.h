@@ -32,6 +32,9 @@ struct dfi_thread *dfi_threads_visit(const struct dfi_process *process,
 /* In a forked child: no other thread is there any more. */
 void dfi_threads_forked(struct dfi_thread *self);
 
+/* The lower end of a thread's core stack, to which hardly any call comes. */
+uintptr_t dfi_thread_bottom(const struct dfi_thread *thread);
+
 /* A process object with nothing in it but the dispositions' default; NULL: no memory. */
 struct dfi_process *dfi_process_new(void);
 

@@ -547,9 +547,19 @@ long dfi_do_mmap(struct dfi_frame *frame)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
+/* A call that is passed comes back to its stack: not so where that is what is unmapped. */
 long dfi_do_munmap(struct dfi_frame *frame)
 {
-    return replace(dfi_process()->files, __NR_munmap, frame->args);
+    const unsigned long *a = frame->args;
+    uintptr_t end = a[0] + whole_pages(a[1]);
+    bool own = dfi_stack_is_in(frame, a[0], end);
+    long ret = replace(dfi_process()->files, __NR_munmap, a);
+
+    if (own && ret == DFI_PASS)
+        ret = dfi_kernel(__NR_munmap, a[0], a[1]);
+    if (own && ret == 0)
+        dfi_stack_gone(a[0], end);
+    return ret;
 }
 
 long dfi_do_mprotect(struct dfi_frame *frame)

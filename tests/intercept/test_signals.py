@@ -36,6 +36,7 @@ _FOUND = {
     "sent": (b"handled: 3 0", 1),
     "stacks": (b"wrong 0", 1),
     "told": (b"handled: flags", 4),
+    "unmaps": (b"ended, with one along", 6),
 }
 
 
@@ -44,7 +45,8 @@ _FOUND = {
 def test_signals_are_as_without_us(plain, inside, compiled, flags, name):
     """Those that are blocked, also SIGBUS, which the core has open while it works, and those that
     the kernel never sees blocked; faults that are sent; actions, also shared ones, or all ignored;
-    alternate stacks, also one that threads share: each call that traps is a signal."""
+    alternate stacks, also one that threads share, and threads that unmap the stack they run on:
+    each call that traps is a signal."""
     program = compiled(name)
     line, times = _FOUND[name]
     wanted = plain(program, timeout=10)
