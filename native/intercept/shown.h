@@ -36,7 +36,7 @@ void dfi_show(const struct dfi_shown *shown);
 /* Bytes of /proc/PID and `name`, from `at` on: how many, or a negative errno. */
 long dfi_shown_read(int pid, const char *name, void *to, size_t size, uint64_t at);
 
-/* A value of another process's /proc/PID/auxv; 0: there is none, or it may not be read. */
+/* A value of a process's /proc/PID/auxv; 0: there is none, or it may not be read. */
 unsigned long dfi_shown_auxv(int pid, unsigned long type);
 
 /* Whether what the kernel shows as the program of a process is the loader of this run. */

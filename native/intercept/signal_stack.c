@@ -7,16 +7,25 @@
  * others it is withheld: they are told that it is there, and their handlers run on the stack on
  * which they were interrupted.
  *
+ * So is a stack on which no signal's frame has room, which does no harm on Linux as long as no
+ * signal comes: MINSIGSTKSZ, as it was, is less than the frame of a processor with AVX-512.
+ *
  * A thread may unmap the stack that it runs on, and end (musl's detached threads do): the calls of
  * its last instructions then trap onto a part of the core's stack.
  */
 #include "intercept/lock.h"
 #include "intercept/offsets.h"
+#include "intercept/shown.h"
 #include "intercept/signal_private.h"
 #include "intercept/thread.h"
 
 #include <linux/signal.h>
 
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51 /* linux/auxvec.h since 5.14 */
+#endif
+
+#define LARGE     16384 /* bytes: no frame is larger */
 #define TRAP_ROOM 32768 /* bytes: for a frame with all of the processor's state */
 
 static bool overlap(const stack_t *one, const stack_t *other)
@@ -30,6 +39,17 @@ static bool has_overlapping(struct dfi_thread *thread, unsigned long with)
     const struct dfi_stack *stack = &thread->pending->stack;
     const struct dfi_thread *self = (const struct dfi_thread *)with;
     return thread != self && !stack->withheld && overlap(&stack->set, &self->pending->stack.set);
+}
+
+/* What the kernel says that a frame takes; what it does not say is no reason to withhold. */
+static bool has_no_room(const struct dfi_thread *self, const stack_t *set)
+{
+    static unsigned long least DFI_HOT;
+    if (set->ss_size == 0 || set->ss_size >= LARGE)
+        return false;
+    if (least == 0)
+        least = dfi_shown_auxv(self->process->pid, AT_MINSIGSTKSZ);
+    return set->ss_size < least;
 }
 
 static void note(struct dfi_thread *self, const struct dfi_stack *stack)
@@ -61,7 +81,8 @@ static long set_stack(struct dfi_thread *self, const stack_t *set)
     struct dfi_stack stack = {.set = (set->ss_flags & SS_DISABLE) != 0 ? none : *set};
     stack.set.ss_flags &= ~SS_ONSTACK; /* it means nothing there */
     note(self, &stack);
-    stack.withheld = dfi_threads_visit(self->process, has_overlapping, (unsigned long)self) != NULL;
+    stack.withheld = has_no_room(self, &stack.set) ||
+                     dfi_threads_visit(self->process, has_overlapping, (unsigned long)self) != NULL;
     long result = dfi_kernel(__NR_sigaltstack, set, NULL);
     if (result == 0 && stack.withheld)
         dfi_kernel(__NR_sigaltstack, &none, NULL);

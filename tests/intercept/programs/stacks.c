@@ -112,9 +112,20 @@ static void shared(void)
     show("of the first thread");
 }
 
+/* A frame may have no room there: of no signal that does not come. */
+static void small(void)
+{
+    line("small", set(common, 2048, 0));
+    show("small");
+    for (int i = 0; i < 8; i++)
+        line("a call", getppid() > 0);
+    line("none", set(NULL, 0, SS_DISABLE));
+}
+
 int main(void)
 {
     promises();
+    small();
     shared();
     return 0;
 }
