@@ -176,14 +176,14 @@ int df_epolls_find(struct df_epolls *epolls, uint64_t token, struct df_epoll *fo
     return ret;
 }
 
-bool df_epolls_tell(struct df_epolls *epolls, uint64_t token)
+bool df_epolls_tell(struct df_epolls *epolls, const struct df_epoll *found)
 {
     struct df_epoll *epoll;
     bool tells;
 
     pthread_mutex_lock(&epolls->lock);
-    epoll = find_token(epolls, token);
-    tells = epoll && !epoll->off;
+    epoll = find_token(epolls, found->token);
+    tells = epoll && !epoll->off && epoll->events == found->events && epoll->data == found->data;
     if (tells && epoll->events & EPOLLONESHOT)
         epoll->off = true;
     pthread_mutex_unlock(&epolls->lock);

@@ -54,7 +54,8 @@ uint64_t df_epolls_remove_any(struct df_epolls *epolls, uint64_t handle);
 /* A copy of that of the bell. 0; -ENOENT: it is no more; -EINVAL: there was none. */
 int df_epolls_find(struct df_epolls *epolls, uint64_t token, struct df_epoll *found);
 
-/* It is about to be told. False: not any more. */
-bool df_epolls_tell(struct df_epolls *epolls, uint64_t token);
+/* It is about to be told as it was found. False: not any more, or it is another by now, of which
+ * whoever has changed it looks whether it is ready. */
+bool df_epolls_tell(struct df_epolls *epolls, const struct df_epoll *found);
 
 #endif

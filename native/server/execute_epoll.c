@@ -77,23 +77,24 @@ static int64_t modify(struct df_work *w, struct df_epoll *epoll)
 }
 
 /* Of those who hear a bell one finds that it was rung. At a level it is rung again, until somebody
- * finds the file not ready. */
+ * finds the file not ready. It is heard before the entry is looked at: who changes that rings
+ * afterwards, so what was rung for is what stands there. */
 static int64_t answer(struct df_work *w, uint64_t token)
 {
     union df_results *out = &w->slot->message.out;
+    bool rung = df_bell_hear(&w->server->bells, token);
     struct df_epoll epoll;
     uint32_t ready;
     int ret = df_epolls_find(&w->server->epolls, token, &epoll);
 
     if (ret < 0)
         return ret;
-    if (!df_bell_hear(&w->server->bells, token) || epoll.off ||
-        df_execute_take(w, epoll.handle) < 0)
+    if (!rung || epoll.off || df_execute_take(w, epoll.handle) < 0)
         return 0;
     ready = ask(w, &epoll);
     if (ready) /* by the last of whose files it may be watched no more */
         df_server_see_the_dead(w->server);
-    if (!ready || !df_epolls_tell(&w->server->epolls, token))
+    if (!ready || !df_epolls_tell(&w->server->epolls, &epoll))
         return 0;
     if (!(epoll.events & (EPOLLET | EPOLLONESHOT)))
         df_bell_ring(&w->server->bells, token);

@@ -56,7 +56,7 @@ a copy [(0, 'IN')]
 """,
     "together": "together [[(0, 'IN')], [(0, 'IN')], [(0, 'IN')]] [1, 1]\n",
     "closed_meanwhile": "closed [(0, 'NVAL')]\n",
-    "race": "taken 500 [0, 0, 0, 0, 0]\n",
+    "race": "taken 500 {0}\n",
     "by_signals": """\
 poll EINTR 0 ['USR1']
 ppoll EINTR ['USR1'] set()

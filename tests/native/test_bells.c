@@ -228,14 +228,34 @@ static void an_entry_is_of_a_file_a_number_and_an_instance(void **state)
 static void once_is_once_until_it_is_modified(void **state)
 {
     struct df_epoll one = {.token = 1, .handle = 10, .events = EPOLLIN | EPOLLONESHOT};
+    const struct df_epoll other = {.token = 2, .handle = 10, .events = EPOLLIN | EPOLLONESHOT};
 
     (void)state;
     assert_int_equal(df_epolls_add(&epolls, &one), 0);
-    assert_true(df_epolls_tell(&epolls, 1));
-    assert_false(df_epolls_tell(&epolls, 1));
+    assert_true(df_epolls_tell(&epolls, &one));
+    assert_false(df_epolls_tell(&epolls, &one));
     assert_int_equal(df_epolls_modify(&epolls, &one), 0);
-    assert_true(df_epolls_tell(&epolls, 1));
-    assert_false(df_epolls_tell(&epolls, 2));
+    assert_true(df_epolls_tell(&epolls, &one));
+    assert_false(df_epolls_tell(&epolls, &other));
+}
+
+/* One was asked for and then modified: it was not told, so it is not off. */
+static void what_was_modified_meanwhile_is_not_told_as_it_was(void **state)
+{
+    const struct df_epoll before = {
+        .token = 1, .handle = 10, .events = EPOLLIN | EPOLLONESHOT, .data = 77};
+    struct df_epoll now = before;
+
+    (void)state;
+    assert_int_equal(df_epolls_add(&epolls, &before), 0);
+    now.events = EPOLLOUT | EPOLLONESHOT;
+    assert_int_equal(df_epolls_modify(&epolls, &now), 0);
+    assert_false(df_epolls_tell(&epolls, &before));
+    assert_true(df_epolls_tell(&epolls, &now));
+    now.data = 78;
+    assert_int_equal(df_epolls_modify(&epolls, &now), 0);
+    now.data = 77;
+    assert_false(df_epolls_tell(&epolls, &now));
 }
 
 static void clients_find_what_was_watched(void **state)
@@ -274,6 +294,8 @@ int main(void)
                                         begin_epolls, end_epolls),
         cmocka_unit_test_setup_teardown(once_is_once_until_it_is_modified, begin_epolls,
                                         end_epolls),
+        cmocka_unit_test_setup_teardown(what_was_modified_meanwhile_is_not_told_as_it_was,
+                                        begin_epolls, end_epolls),
         cmocka_unit_test_setup_teardown(clients_find_what_was_watched, begin_epolls, end_epolls),
     };
 
