@@ -1,32 +1,21 @@
 /*
- * server.c - the life of a mount server: what it serves, unmounting, the end.
+ * server.c - the life of a mount server: what it serves, its beginning and its end.
  */
 #include "server/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "channel/sys.h"
-#include "core/clock.h"
 #include "core/pages.h"
 #include "server/control.h"
 #include "server/crash.h"
 #include "server/restore.h"
+#include "server/server_private.h"
 #include "server/unanswered.h"
-#include "server/watch_private.h"
-
-#define SEEN_NS    INT64_C(10000000) /* between two looks whether the control loop has been round */
-#define SEEN_TRIES 100
-#define BUSY_NS    INT64_C(1000000000) /* that a mount is tried again which nobody has open */
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
@@ -98,228 +87,6 @@ uint64_t df_server_calls(const struct df_server *server)
     return sum;
 }
 
-static void tell_news(struct df_server *server)
-{
-    const uint64_t one = 1;
-
-    if (write(server->news, &one, sizeof(one)) < 0)
-        return; /* the counter is full: it will be read */
-}
-
-/* ---- unmounting ------------------------------------------------------------------------------ */
-
-/* Calls that are in the mount are waited for. */
-static int unmount_patiently(struct df_server *server, int id)
-{
-    int ret;
-
-    atomic_store(&server->patience.unmounting, id);
-    ret = server->options->unmount(id);
-    atomic_store(&server->patience.unmounting, 0);
-    return ret;
-}
-
-/* A mount that is to end, and calls that a patience ends, are waited for. Who asks for an unmount
- * otherwise is told of calls that do not end, as by umount(2). */
-static bool may_wait(const struct df_server *server, const struct df_served *served, int64_t begun)
-{
-    return served->ending || df_patience_of(server) > 0 || df_clock() - begun < BUSY_NS;
-}
-
-/* Under server->lock. A worker may still hold a reference on a file that no client has. */
-static int unmount_idle(struct df_server *server, struct df_served *served)
-{
-    int64_t begun = df_clock();
-    int ret;
-
-    df_patience_begin(server);
-    while ((ret = unmount_patiently(server, served->id)) == -EBUSY &&
-           !df_files_any(&server->files, served->id) && may_wait(server, served, begun))
-        sched_yield();
-    df_patience_end(server);
-    return ret;
-}
-
-/* Under server->lock. */
-static int unmount(struct df_server *server, struct df_served *served)
-{
-    struct df_segment *segment = server->own.segment;
-    int ret;
-
-    if (df_files_any(&server->files, served->id))
-        return -EBUSY;
-    atomic_store(&served->shared->live, 0);
-    ret = unmount_idle(server, served);
-    if (ret < 0 && ret != -EINVAL) { /* EINVAL: it has ended by itself */
-        if (!served->ending)         /* else it has gone from the table for good */
-            atomic_store(&served->shared->live, served->id);
-        return ret;
-    }
-    df_watch_unmounted(&server->watcher, served->id);
-    served->id = 0;
-    atomic_fetch_add(&segment->mounts_changed, 1);
-    atomic_fetch_sub(&server->live_count, 1);
-    tell_news(server);
-    return 0;
-}
-
-void df_server_seen(struct df_server *server)
-{
-    atomic_fetch_add(&server->rounds, 1);
-    df_sys_wake(&server->rounds, INT_MAX);
-}
-
-/* Until a round of the control loop that began after now has ended: so that processes that have
- * ended hold nothing any more. Not for ever: the loop ends with the last mount. */
-static void see_the_ended(struct df_server *server)
-{
-    uint32_t begin = atomic_load(&server->rounds), seen = begin;
-
-    for (int tries = 0; seen - begin < 2 && tries < SEEN_TRIES; tries++) {
-        tell_news(server);
-        df_sys_wait(&server->rounds, seen, SEEN_NS);
-        seen = atomic_load(&server->rounds);
-    }
-}
-
-/* In the order in which an end goes on, so that none is missed. */
-static bool has_dead(struct df_server *server)
-{
-    struct epoll_event event;
-
-    return epoll_wait(atomic_load(&server->sockets), &event, 1, 0) > 0 ||
-           atomic_load(&server->looking) || atomic_load(&server->burials) > 0;
-}
-
-/* Somebody who has given up waiting for a close, or is gone, has the file until it is done. */
-static bool is_closing(struct df_server *server)
-{
-    struct df_segment *segment = server->own.segment;
-
-    for (unsigned i = 0; i < DF_SLOT_COUNT; i++) {
-        const struct df_slot *slot = &df_segment_slots(segment)[i];
-        enum df_slot_state state = df_slot_state(atomic_load(&slot->word));
-
-        if ((state == DF_SLOT_POSTED || state == DF_SLOT_ABANDONED) &&
-            df_message_lets_go(&slot->message))
-            return true;
-    }
-    return atomic_load(&server->burials) > 0;
-}
-
-static void pause_briefly(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = SEEN_NS}, NULL);
-}
-
-bool df_server_see_the_dead(struct df_server *server)
-{
-    uint32_t burials;
-
-    if (!has_dead(server))
-        return false;
-    see_the_ended(server);
-    for (int i = 0; (burials = atomic_load(&server->burials)) > 0 && i < SEEN_TRIES; i++)
-        df_sys_wait(&server->burials, burials, SEEN_NS);
-    return true;
-}
-
-/* Whether others may find later what it does. */
-static bool alters(const struct df_message *m)
-{
-    switch (m->op) {
-    case DF_MESSAGE_setattr:
-    case DF_MESSAGE_setxattr:
-    case DF_MESSAGE_removexattr:
-    case DF_MESSAGE_write:
-    case DF_MESSAGE_fallocate:
-    case DF_MESSAGE_copy_file_range:
-        return true;
-    case DF_MESSAGE_open:
-        return m->args.open.flags & (O_CREAT | O_TRUNC);
-    default:
-        return df_watch_changes_names(m->op);
-    }
-}
-
-/* What somebody had begun who is gone by now. */
-static bool alters_for_the_dead(struct df_server *server)
-{
-    for (unsigned i = 0; i < DF_SLOT_COUNT; i++) {
-        const struct df_slot *slot = &df_segment_slots(server->own.segment)[i];
-        uint32_t word = atomic_load(&slot->word);
-
-        if (df_slot_state(word) == DF_SLOT_ABANDONED && alters(&slot->message) &&
-            !df_files_client_is_born(&server->files, df_slot_client(word)))
-            return true;
-    }
-    return false;
-}
-
-void df_server_finish_the_dead(struct df_server *server)
-{
-    df_server_see_the_dead(server);
-    for (int i = 0; alters_for_the_dead(server) && i < SEEN_TRIES; i++)
-        pause_briefly();
-}
-
-/* With a patience for ever: it ends the process. */
-static void see_the_closed(struct df_server *server)
-{
-    df_patience_begin(server);
-    for (int i = 0; is_closing(server) && (i < SEEN_TRIES || df_patience_of(server) > 0); i++)
-        pause_briefly();
-    df_patience_end(server);
-}
-
-static int try_unmount(struct df_server *server, int id, bool lazy)
-{
-    struct df_served *served;
-    int ret = 0;
-
-    pthread_mutex_lock(&server->lock);
-    served = df_server_mount(server, id);
-    if (!served || id == 0 || served->ending)
-        ret = -EINVAL;
-    else if (!lazy)
-        ret = unmount(server, served);
-    if (ret == 0 && lazy) {
-        served->ending = true;
-        atomic_fetch_add(&server->ending_count, 1);
-        atomic_store(&served->shared->live, 0);
-        tell_news(server);
-    }
-    pthread_mutex_unlock(&server->lock);
-    return ret;
-}
-
-int df_server_unmount(struct df_server *server, int id, bool lazy)
-{
-    int ret = try_unmount(server, id, lazy);
-
-    if (ret != -EBUSY || !df_files_any(&server->files, id))
-        return ret;
-    see_the_ended(server);
-    see_the_closed(server);
-    return try_unmount(server, id, lazy);
-}
-
-void df_server_closed(struct df_server *server)
-{
-    if (atomic_load(&server->ending_count) > 0)
-        tell_news(server);
-}
-
-void df_server_end_unused(struct df_server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    for (unsigned i = 0; i < server->mount_count; i++)
-        if (server->mounts[i].ending && server->mounts[i].id != 0 &&
-            unmount(server, &server->mounts[i]) == 0)
-            atomic_fetch_sub(&server->ending_count, 1);
-    pthread_mutex_unlock(&server->lock);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* Clients may still be there (SIGTERM): they find the server gone, not its mounts and their files.
@@ -334,24 +101,14 @@ static void end_clients(struct df_server *server)
     }
 }
 
-/* However long calls take that are in it still. */
-static void unmount_at_end(struct df_server *server, int id)
-{
-    while (unmount_patiently(server, id) == -EBUSY && !df_mount_has_files(id))
-        ;
-}
-
 static void end(struct df_server *server)
 {
     df_patience_begin(server);
     df_pool_stop(&server->pool);
-    while (atomic_load(&server->burials) > 0)
-        pause_briefly();
+    df_server_await_burials(server);
     server->files.over = true;
     end_clients(server);
-    for (unsigned i = server->mount_count; i-- > 0;)
-        if (server->mounts[i].id != 0)
-            unmount_at_end(server, server->mounts[i].id);
+    df_server_unmount_at_end(server);
     df_patience_free(server);
 }
 

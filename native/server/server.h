@@ -2,6 +2,8 @@
  * server.h - a mount server: the mounts of this process, served to the processes of one job.
  *
  *     control*.c  sockets: who joins, who is gone
+ *     ended.c     what those who are gone had: until it is closed
+ *     unmount.c   mounts that end, alone or with the server
  *     pool.c      worker threads
  *     execute*.c  one message: the op on the hosted df_fs, in the client's name
  *     files*.c    open files and who has them

@@ -1,5 +1,6 @@
 /*
- * server_private.h - one running server, shared by server.c, control*.c and execute*.c.
+ * server_private.h - one running server, shared by server.c, ended.c, unmount.c, control*.c and
+ * execute*.c.
  */
 #ifndef DF_SERVER_PRIVATE_H
 #define DF_SERVER_PRIVATE_H
@@ -287,14 +288,15 @@ struct df_served *df_server_mount(struct df_server *server, int id);
 /* How many calls its file systems have had. Any thread. */
 uint64_t df_server_calls(const struct df_server *server);
 
-/* A client asks to unmount; lazily: it goes from the table now, and ends with its last file. */
-int df_server_unmount(struct df_server *server, int id, bool lazy);
+/* ---- ended.c ---- */
+
+/* Something may be over: the control loop is to look. */
+void df_server_tell_news(struct df_server *server);
 
 /* The control loop has seen who came and who ended. */
 void df_server_seen(struct df_server *server);
 
-/* For a call that is about to be refused for what another process has: Linux closes files before
- * wait(2) tells of a process's end, and here both go different ways. True: there were processes
+/* For a call that is about to be refused for what another process has. True: there were processes
  * that had ended, and what they had is closed now (or hangs): look again. */
 bool df_server_see_the_dead(struct df_server *server);
 
@@ -302,10 +304,24 @@ bool df_server_see_the_dead(struct df_server *server);
  * change is changed: on Linux it would not have ended before. */
 void df_server_finish_the_dead(struct df_server *server);
 
+/* The same, and until closes are done that somebody has given up waiting for. */
+void df_server_see_the_closed(struct df_server *server);
+
+/* Until nobody closes any more what clients had that are gone, however long that takes. */
+void df_server_await_burials(struct df_server *server);
+
+/* ---- unmount.c ---- */
+
+/* A client asks to unmount; lazily: it goes from the table now, and ends with its last file. */
+int df_server_unmount(struct df_server *server, int id, bool lazy);
+
 /* A file of the mount was closed: perhaps it was the last. */
 void df_server_closed(struct df_server *server);
 
 /* Unmounts those that are ending and have no file any more. */
 void df_server_end_unused(struct df_server *server);
+
+/* Unmounts all that are left, the last first; nobody else is there any more. */
+void df_server_unmount_at_end(struct df_server *server);
 
 #endif
