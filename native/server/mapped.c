@@ -28,9 +28,10 @@
 #include "server/server_private.h"
 #include "server/shadow_kept.h"
 
-#define PAGE  4096
-#define PIECE ((size_t)256 << 10) /* compared at a time */
-#define TRIES 16                  /* of bytes that others are writing meanwhile */
+#define PAGE     4096
+#define PIECE    ((size_t)256 << 10) /* compared at a time */
+#define TRIES    16                  /* of bytes that others are writing meanwhile */
+#define PATIENCE 100                 /* milliseconds, with who has a file's lock */
 
 enum { STATES = 1024 }; /* of chunks, looked at together */
 
@@ -123,6 +124,7 @@ struct letter {
     struct df_slot slot;
     struct df_area *area;
     uint64_t handle;
+    int lock;      /* descriptor of the file's lock; -1: of none */
     char *now;     /* [PIECE]: what is in memory */
     char *had;     /* [PIECE]: what the mount has */
     int64_t error; /* the first; the rest is tried all the same */
@@ -146,9 +148,10 @@ static int64_t send(struct letter *l, enum df_message_op op, size_t size, off_t 
     return m->result;
 }
 
-/* Bytes of the data file, which are `now`. Who writes them by write(2) meanwhile changes the data
- * file first, then the mount: where ours have come there behind his, the data file shows it, and
- * they are written once more. (Not for ever: somebody may store in memory all the time.) */
+/* Bytes of the data file, which are `now`. Who writes them by write(2) meanwhile, if we could
+ * not have the lock, changes the data file first, then the mount: where ours have come there behind
+ * his, the data file shows it, and they are written once more. (Not for ever: somebody may store in
+ * memory all the time.) */
 static void write_run(struct letter *l, int data, char *now, size_t size, off_t offset)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -182,7 +185,7 @@ static void write_changed(struct letter *l, int data, size_t size, off_t offset)
 }
 
 /* A file does not grow by being mapped. How many bytes were compared; 0: that was all. */
-static size_t write_piece(struct letter *l, int data, size_t size, off_t offset)
+static size_t compare_piece(struct letter *l, int data, size_t size, off_t offset)
 {
     ssize_t got = pread(data, l->now, size, offset);
     int64_t had = got > 0 ? send(l, DF_MESSAGE_read, (size_t)got, offset) : 0;
@@ -193,6 +196,30 @@ static size_t write_piece(struct letter *l, int data, size_t size, off_t offset)
     memcpy(l->had, l->area->payload + at, (size_t)had);
     write_changed(l, data, (size_t)had, offset);
     return (size_t)had;
+}
+
+/* That of the programs that change the file (syscalls/shadow.h). Who has it may wait for us, or be
+ * stopped: not for ever, and not again. */
+static bool lock_file(struct letter *l)
+{
+    for (int i = 0; l->lock >= 0 && i < PATIENCE; i++) {
+        if (flock(l->lock, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        usleep(1000);
+    }
+    l->lock = -1;
+    return false;
+}
+
+/* The file would have its old size again if another set it meanwhile. */
+static size_t write_piece(struct letter *l, int data, size_t size, off_t offset)
+{
+    bool locked = lock_file(l);
+    size_t done = compare_piece(l, data, size, offset);
+
+    if (locked)
+        flock(l->lock, LOCK_UN);
+    return done;
 }
 
 static void write_data(struct letter *l, int data)
@@ -254,6 +281,7 @@ static void write_held(struct letter *l, int data, uint32_t client, const struct
     struct df_holders *all = map_holders(l->server);
     int list = open_beside(l->server, 'b', ofd);
 
+    l->lock = list;
     if (list >= 0)
         write_chunks(l, data, list, ofd, all ? df_held_of(all, client) : NULL);
     if (list >= 0)
@@ -269,6 +297,7 @@ static int64_t write_back(struct df_server *server, uint32_t client, const struc
 
     if (data < 0)
         return -errno;
+    l.lock = data;
     atomic_store(&l.slot.word, df_slot_word(client, DF_SLOT_RUNNING));
     atomic_store(&l.slot.made, DF_PAYLOAD_SIZE);
     l.area = df_pages_new(sizeof(*l.area));

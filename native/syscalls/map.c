@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,7 +16,6 @@
 
 #define PAGE  4096
 #define CHUNK ((size_t)256 << 10) /* compared at a time */
-#define TRIES 16                  /* of bytes that others are writing meanwhile */
 
 void dfi_maps_lock(struct dfi_files *files)
 {
@@ -180,15 +180,17 @@ static long write_range(struct df_trip *trip, uint64_t handle, const char *bytes
 struct back {
     struct df_trip trip;
     uint64_t handle;
-    long data;
+    long data, lock;  /* descriptors; lock -1: it is held */
     char *now, *then; /* CHUNK bytes each */
 };
 
-static long back_begin(struct back *back, struct dfi_files *files, uint64_t handle, long data)
+static long back_begin(struct back *back, struct dfi_files *files, uint64_t handle, long data,
+                       long lock)
 {
     *back = (struct back){.trip = {.link = &files->link, .caller = dfi_caller(files)},
                           .handle = handle,
                           .data = data,
+                          .lock = lock,
                           .now = dfi_alloc(2 * CHUNK)};
     if (!back->now)
         return -ENOMEM;
@@ -199,24 +201,6 @@ static long back_begin(struct back *back, struct dfi_files *files, uint64_t hand
 static void back_end(const struct back *back)
 {
     dfi_free(back->now);
-}
-
-/* Who writes the bytes by write(2) meanwhile changes the data file first, then the mount: where
- * ours have come there behind his, the data file shows it, and they are written once more. (Not for
- * ever: somebody may store in memory all the time.) `at`: of the first of them in `now`. */
-static long write_run(struct back *back, size_t at, size_t size, off_t offset)
-{
-    char *now = back->now + at, *then = back->then + at;
-    long ret = 0;
-
-    for (int i = 0; i < TRIES && ret == 0; i++) {
-        ret = write_range(&back->trip, back->handle, now, size, offset);
-        if (dfi_kernel(__NR_pread64, back->data, then, size, offset) < (long)size ||
-            memcmp(now, then, size) == 0)
-            break;
-        memcpy(now, then, size);
-    }
-    return ret;
 }
 
 /* The runs of pages that differ. */
@@ -233,14 +217,15 @@ static long write_changed(struct back *back, size_t size, off_t offset)
                memcmp(now + end, then + end, step) != 0)
             end += step;
         if (end > from)
-            ret = write_run(back, from, end - from, offset + (off_t)from);
+            ret = write_range(&back->trip, back->handle, now + from, end - from,
+                              offset + (off_t)from);
         from = end > from ? end : from + PAGE;
     }
     return ret;
 }
 
 /* A file does not grow by being mapped. > 0: so many bytes are the same now; 0: the end. */
-static long back_piece(struct back *back, size_t size, off_t at)
+static long compare_piece(struct back *back, size_t size, off_t at)
 {
     struct df_trip trip = back->trip;
     long ret, got = dfi_kernel(__NR_pread64, back->data, back->now, size, at);
@@ -249,6 +234,18 @@ static long back_piece(struct back *back, size_t size, off_t at)
     got = got > 0 ? df_trip_read(&trip, back->handle, &iov, 1, at) : got;
     ret = got > 0 ? write_changed(back, (size_t)got, at) : 0;
     return ret < 0 ? ret : got;
+}
+
+/* Nobody changes the file by a call meanwhile: it would have its old bytes or size again. Others
+ * come in between the pieces. */
+static long back_piece(struct back *back, size_t size, off_t at)
+{
+    long got = dfi_shadow_lock(back->lock, LOCK_EX);
+
+    if (got == 0)
+        got = compare_piece(back, size, at);
+    dfi_shadow_lock(back->lock, LOCK_UN);
+    return got;
 }
 
 /* By whole CHUNKs of the file: what is brought together is compared together. */
@@ -285,12 +282,12 @@ static off_t chunk_at(uint64_t chunk)
     return (off_t)(chunk * DF_HELD_CHUNK);
 }
 
-/* What was stored since it was brought. */
+/* What was stored since it was brought. The lock of the chunks is held. */
 long dfi_maps_write_chunk(struct dfi_files *files, const struct dfi_mapping *m, long data,
                           uint64_t chunk)
 {
     struct back back;
-    long ret = back_begin(&back, files, m->handle, data);
+    long ret = back_begin(&back, files, m->handle, data, -1);
 
     if (ret == 0)
         ret = back_range(&back, chunk_at(chunk), chunk_at(chunk + 1));
@@ -330,23 +327,33 @@ static long write_by_server(struct dfi_files *files, const struct dfi_mapping *m
     return df_trip_write_back(&trip, m->handle);
 }
 
-static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+static long write_by(struct dfi_files *files, const struct dfi_mapping *m, long data, long lock)
 {
     struct back back;
-    long ret, data;
+    long ret;
 
-    if (!dfi_maps_may_have_stored(files, m))
-        return 0;
-    data = dfi_shadow_data(files, dfi_ofd(files, m->handle), O_RDONLY);
-    if (data < 0 || back_begin(&back, files, m->handle, data) < 0) {
-        dfi_brief_close(data);
+    if (data < 0 || lock < 0 || back_begin(&back, files, m->handle, data, lock) < 0)
         return write_by_server(files, m);
-    }
     if (m->late && !files->hold.untold)
         ret = write_held(files, m, &back);
     else
         ret = back_data(&back, m->offset, m->offset + (off_t)(m->end - m->start));
     back_end(&back);
+    return ret;
+}
+
+static long write_mapping(struct dfi_files *files, const struct dfi_mapping *m)
+{
+    const struct df_ofd *ofd = dfi_ofd(files, m->handle);
+    long ret, data, list = -1;
+
+    if (!dfi_maps_may_have_stored(files, m))
+        return 0;
+    data = dfi_shadow_data(files, ofd, O_RDONLY);
+    if (m->late)
+        list = dfi_shadow_beside(files, ofd->mount, ofd->ino, DFI_SHADOW_CHUNKS, O_RDONLY);
+    ret = write_by(files, m, data, m->late ? list : data);
+    dfi_brief_close(list);
     dfi_brief_close(data);
     return ret;
 }

@@ -136,10 +136,14 @@ long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, in
 /* After an open with O_TRUNC: the file may be mapped by others. */
 void dfi_shadow_emptied(struct dfi_files *files, uint64_t handle);
 
+/* flock(2) of a file of the shadow directory; -1: of none. */
+long dfi_shadow_lock(long fd, int operation);
+
 /*
  * What an op changes of a mapped file it changes between these two, on the mount and in the data
- * file: of a large one no chunk comes or goes meanwhile (shadow_chunks.h). -EIO: it cannot be done,
- * and nothing was.
+ * file: nobody else changes either meanwhile, and of a large one no chunk comes or goes
+ * (shadow_chunks.h). The lock is of the data file, or of the list of chunks. -EIO: it cannot be
+ * done, and nothing was.
  */
 struct dfi_chunks;
 int dfi_shadow_change(struct df_file *file, struct dfi_chunks *chunks);

@@ -28,9 +28,7 @@ long dfi_chunks_begin(struct dfi_chunks *c, struct dfi_files *files, int mount, 
     if (ret < 0)
         return ret;
     c->list = ret;
-    do
-        ret = dfi_kernel(__NR_flock, c->list, LOCK_EX);
-    while (ret == -EINTR);
+    ret = dfi_shadow_lock(c->list, LOCK_EX);
     if (ret == 0)
         ret = c->data = dfi_shadow_beside(files, mount, ino, DFI_SHADOW_DATA, O_RDWR);
     if (ret < 0)
@@ -41,11 +39,9 @@ long dfi_chunks_begin(struct dfi_chunks *c, struct dfi_files *files, int mount, 
 /* A child of vfork may have copies of the descriptors: the lock does not end with ours. */
 void dfi_chunks_end(struct dfi_chunks *c)
 {
+    dfi_shadow_lock(c->list >= 0 ? c->list : c->data, LOCK_UN);
     dfi_brief_close(c->data);
-    if (c->list >= 0) {
-        dfi_kernel(__NR_flock, c->list, LOCK_UN);
-        dfi_brief_close(c->list);
-    }
+    dfi_brief_close(c->list);
     c->data = c->list = -1;
 }
 

@@ -94,6 +94,15 @@ long dfi_shadow_beside(const struct dfi_files *files, int mount, uint64_t ino, c
     return fd;
 }
 
+long dfi_shadow_lock(long fd, int operation)
+{
+    long ret = 0;
+
+    while (fd >= 0 && (ret = dfi_kernel(__NR_flock, fd, operation)) == -EINTR)
+        ; /* no call of a program's ends so */
+    return ret;
+}
+
 long dfi_shadow_data(const struct dfi_files *files, const struct df_ofd *ofd, int flags)
 {
     return dfi_shadow_beside(files, ofd->mount, ofd->ino, DFI_SHADOW_DATA, flags);
@@ -230,9 +239,7 @@ static long lock_job(const struct dfi_files *files)
     lock = dfi_brief_open(path, O_RDONLY);
     if (lock < 0)
         return lock;
-    do
-        ret = dfi_kernel(__NR_flock, lock, LOCK_EX);
-    while (ret == -EINTR); /* no mmap(2) ends so */
+    ret = dfi_shadow_lock(lock, LOCK_EX);
     if (ret == 0)
         return lock;
     dfi_brief_close(lock);
@@ -241,9 +248,7 @@ static long lock_job(const struct dfi_files *files)
 
 static void unlock_job(long lock)
 {
-    if (lock < 0)
-        return;
-    dfi_kernel(__NR_flock, lock, LOCK_UN); /* a child may have a copy: dfi_chunks_end() */
+    dfi_shadow_lock(lock, LOCK_UN); /* a child may have a copy: dfi_chunks_end() */
     dfi_brief_close(lock);
 }
 
@@ -302,21 +307,6 @@ bool dfi_shadow_find(const struct dfi_files *files, int mount, uint64_t ino,
     return out->ofd.marks != 0;
 }
 
-void dfi_shadow_emptied(struct dfi_files *files, uint64_t handle)
-{
-    struct df_ofd *ofd = dfi_ofd(files, handle);
-    struct dfi_chunks chunks = {.list = -1, .data = -1};
-    long data;
-
-    if (!ofd || !(marks_by_now(files, ofd, handle) & DFI_SHADOW_MAPPED))
-        return;
-    if (marks_of(ofd) & DFI_SHADOW_CHUNKED) /* behind what is being brought, of the old bytes */
-        dfi_chunks_begin(&chunks, files, ofd->mount, ofd->ino);
-    data = dfi_shadow_data(files, ofd, O_RDWR | O_TRUNC);
-    dfi_brief_close(data);
-    dfi_chunks_end(&chunks);
-}
-
 /* ---- data ------------------------------------------------------------------------------------ */
 
 static long open_of(struct df_file *file, int flags)
@@ -336,21 +326,33 @@ static bool is_chunked(const struct df_file *file)
 
 /* Who had a file open that was found by its name (dfi_shadow_find()) may have closed it meanwhile:
  * then it has no data file, and needs none. */
-static long begin_small(struct df_file *file, struct dfi_chunks *chunks)
+static long begin_small(const struct dfi_files *files, const struct df_ofd *ofd,
+                        struct dfi_chunks *chunks)
 {
+    long ret;
+
     chunks->list = -1;
-    chunks->data = open_of(file, O_RDWR);
-    return chunks->data == -ENOENT ? 0 : chunks->data;
+    chunks->data = dfi_shadow_data(files, ofd, O_RDWR);
+    if (chunks->data < 0)
+        return chunks->data == -ENOENT ? 0 : chunks->data;
+    ret = dfi_shadow_lock(chunks->data, LOCK_EX);
+    if (ret < 0)
+        dfi_chunks_end(chunks);
+    return ret;
+}
+
+static long begin(struct dfi_files *files, const struct df_ofd *ofd, struct dfi_chunks *chunks)
+{
+    return marks_of(ofd) & DFI_SHADOW_CHUNKED
+               ? dfi_chunks_begin(chunks, files, ofd->mount, ofd->ino)
+               : begin_small(files, ofd, chunks);
 }
 
 int dfi_shadow_change(struct df_file *file, struct dfi_chunks *chunks)
 {
     const struct df_ofd *ofd = (const struct df_ofd *)file->host[DFI_HOST_OFD];
-    long ret = is_chunked(file)
-                   ? dfi_chunks_begin(chunks, dfi_record_now()->files, ofd->mount, ofd->ino)
-                   : begin_small(file, chunks);
 
-    return ret < 0 ? -EIO : 0;
+    return begin(dfi_record_now()->files, ofd, chunks) < 0 ? -EIO : 0;
 }
 
 void dfi_shadow_changed(struct dfi_chunks *chunks)
@@ -468,6 +470,24 @@ void dfi_shadow_resize(const struct dfi_chunks *chunks, off_t size, bool shrink)
         dfi_kernel(__NR_ftruncate, chunks->data, size);
     else
         grow(chunks->data, size);
+}
+
+/* Others may have written to both, or have written back, since it was emptied on the mount: so it
+ * is once more. */
+void dfi_shadow_emptied(struct dfi_files *files, uint64_t handle)
+{
+    const struct df_setattr set = {.valid = DF_SET_SIZE};
+    const struct df_trip_where where = {.base = handle, .name = ""};
+    struct df_trip trip = dfi_trip_of(files);
+    struct df_ofd *ofd = dfi_ofd(files, handle);
+    struct dfi_chunks chunks;
+
+    if (!ofd || !(marks_by_now(files, ofd, handle) & DFI_SHADOW_MAPPED) ||
+        begin(files, ofd, &chunks) < 0)
+        return;
+    df_trip_setattr(&trip, &where, &set, NULL);
+    dfi_shadow_resize(&chunks, 0, true);
+    dfi_shadow_changed(&chunks);
 }
 
 /* Of a large file what is not there is not touched. */

@@ -33,3 +33,13 @@ def test_what_is_changed_while_a_file_comes_to_be_mapped_stays(
     mounted.file_system = str(held_up)
     done = mounted(compiled("changed_meanwhile"), change, mounted.deep, deep=True)
     assert done.out.decode() == f"0\n{seen}\n{seen}\n"
+
+
+@pytest.mark.parametrize("beside", ["munmap", "kill", "write"])
+@pytest.mark.parametrize("by", ["ftruncate", "open"])
+def test_a_file_that_is_emptied_stays_empty_beside_the_end_of_a_mapping(
+    plain, mounted, compiled, by, beside
+):
+    """Nothing is written back behind its end; and what is written has come there, or nothing."""
+    for where, rounds in (plain, "20"), (mounted, "400"):
+        assert where(compiled("emptied"), rounds, by, beside).out == b"wrong 0\n"
