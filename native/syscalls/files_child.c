@@ -282,6 +282,7 @@ void dfi_files_fork_child(struct dfi_process *process)
     dfi_unlock(&process->files->cwd.lock);
     be_born(process, unborn);
     settle_files(process->files);
+    dfi_maps_settle(process->files);
 }
 
 /* What it is given too much by the server is closed when it executes a program, or ends. */

@@ -31,6 +31,7 @@ struct dfi_mapping {
     bool stored; /* writable: else nothing was stored there, and what differs others have changed */
     bool late;   /* brought when it is touched */
     bool locked; /* mlock(2): not given up */
+    bool torn;   /* of a child of fork(2): some of it may not be there */
 };
 
 struct dfi_maps {
@@ -134,6 +135,10 @@ void dfi_maps_unpin(struct dfi_files *files, const struct dfi_files *of);
 
 /* A child with a copy of our memory: what it touches it holds itself. */
 void dfi_maps_born(struct dfi_files *files);
+
+/* The same, when it has files of its own: what its parent alone has (MADV_DONTFORK) is forgotten.
+ */
+void dfi_maps_settle(struct dfi_files *files);
 
 /* Late memory of the range becomes PROT_NONE throughout, as one mapping: for mremap(2). */
 void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end);

@@ -396,11 +396,17 @@ long dfi_maps_protect(struct dfi_files *files, const struct dfi_frame *frame, ui
     return ret;
 }
 
-/* Some of it may have been left behind: MADV_DONTFORK. */
-static void unready_each(const struct dfi_mapping *m)
+static bool unready(uintptr_t start, uintptr_t end)
 {
+    return dfi_kernel(__NR_mprotect, start, end - start, PROT_NONE) == 0;
+}
+
+/* Some of it may have been left behind: MADV_DONTFORK. */
+static void unready_each(struct dfi_mapping *m)
+{
+    m->torn = true;
     for (uintptr_t at = m->start; at < m->end; at += DFI_PAGE)
-        dfi_kernel(__NR_mprotect, at, DFI_PAGE, PROT_NONE);
+        unready(at, at + DFI_PAGE);
 }
 
 void dfi_maps_born(struct dfi_files *files)
@@ -414,9 +420,38 @@ void dfi_maps_born(struct dfi_files *files)
         struct dfi_mapping *m = &files->maps->list[i];
 
         m->locked = false;
-        if (m->late && dfi_kernel(__NR_mprotect, m->start, m->end - m->start, PROT_NONE) < 0)
+        if (m->late && !unready(m->start, m->end))
             unready_each(m);
     }
+}
+
+/* A mapping that is torn, to be mended now. */
+static bool take_torn(struct dfi_files *files, struct dfi_mapping *torn)
+{
+    for (size_t i = 0; files->maps && i < files->maps->count; i++) {
+        struct dfi_mapping *m = &files->maps->list[i];
+
+        *torn = *m;
+        m->torn = false;
+        if (torn->torn)
+            return true;
+    }
+    return false;
+}
+
+/* Nobody has touched it yet: no memory of it is ready. */
+void dfi_maps_settle(struct dfi_files *files)
+{
+    struct dfi_mapping m;
+    uintptr_t to;
+
+    while (take_torn(files, &m))
+        for (uintptr_t at = m.start; at < m.end; at = to + DFI_PAGE) {
+            for (to = at; to < m.end && !unready(to, to + DFI_PAGE);)
+                to += DFI_PAGE;
+            if (to > at)
+                dfi_maps_cut(files, at, to);
+        }
 }
 
 void dfi_maps_unready(struct dfi_files *files, uintptr_t start, uintptr_t end)

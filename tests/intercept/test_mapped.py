@@ -133,6 +133,16 @@ def test_mappings_show_what_the_file_has(plain, mounted):
     assert mounted(*command).seen() == wanted.seen()
 
 
+@pytest.mark.parametrize("size", [1 << 20, 20 << 20], ids=["small", "large"])
+def test_a_child_has_none_of_what_its_parent_keeps_for_itself(plain, mounted, size):
+    """MADV_DONTFORK; see left_behind.py."""
+    command = [sys.executable, "-S", PROGRAMS / "left_behind.py", str(size)]
+    wanted = plain(*command)
+    assert (wanted.status, wanted.err) == (0, b"")
+    assert wanted.out.count(b"SIGSEGV") == 2
+    assert mounted(*command).seen() == wanted.seen()
+
+
 def test_what_is_mapped_has_its_name(plain, mounted):
     """In /proc/self/maps, by which programs find their functions; see areas.py."""
     command = [sys.executable, "-S", PROGRAMS / "areas.py"]
