@@ -230,7 +230,7 @@ static __sighandler_t pick(struct dfi_thread *self, int signal, siginfo_t *info,
         if (dfi_parked(signal, info, context))
             return NULL;
         dfi_signal_show((struct sigcontext *)&context->uc_mcontext);
-        return dfi_signal_handler(self->process, signal, info);
+        return dfi_signal_handler(self->process, signal, info, context->uc_sigmask);
     }
     struct sigcontext *at = (struct sigcontext *)&context->uc_mcontext;
     if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0) {

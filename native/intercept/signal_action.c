@@ -132,11 +132,13 @@ static bool ends(const struct dfi_process *process, const siginfo_t *info)
     return process->pid != 1 || info->si_code > 0;
 }
 
-__sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const siginfo_t *info)
+__sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const siginfo_t *info,
+                                  unsigned long mask)
 {
     struct dfi_action *action = &process->actions[signal];
     __sighandler_t handler = action->set.sa_handler;
-    if (info->si_code > 0 && dfi_self()->pending->believed & DFI_BIT(signal) && signal == SIGSEGV) {
+    if (info->si_code > 0 && signal == SIGSEGV &&
+        (dfi_believed(dfi_self()->pending, mask) & DFI_BIT(signal)) != 0) {
         dfi_signal_default(signal, info); /* a fault that the program takes to be blocked ends it */
         return NULL;
     }
@@ -168,7 +170,7 @@ __sighandler_t dfi_signal_foreign(int signal, siginfo_t *info, struct ucontext *
         info->si_call_addr = (void *)at->rip;
     const struct sigaction set = process->actions[signal].set;
     handing->mask = (context->uc_sigmask | set.sa_mask) & DFI_MASK_ALL;
-    __sighandler_t handler = dfi_signal_handler(process, signal, info);
+    __sighandler_t handler = dfi_signal_handler(process, signal, info, context->uc_sigmask);
     if (handler != NULL && (set.sa_flags & SA_ONSTACK) == 0)
         handing->moved = dfi_frame_move(context);
     return handler;

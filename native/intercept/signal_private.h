@@ -48,8 +48,10 @@ long dfi_frame_move(struct ucontext *context);
 
 /* ---- signal_action.c ---- */
 
-/* The program's function for the signal that has come; NULL: none is to be called. */
-__sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const siginfo_t *info);
+/* The program's function for the signal that has come, where that mask was in force; NULL: none is
+ * to be called. */
+__sighandler_t dfi_signal_handler(struct dfi_process *process, int signal, const siginfo_t *info,
+                                  unsigned long mask);
 
 /* The default action, taken by the kernel when the handler returns. */
 void dfi_signal_default(int signal, const siginfo_t *info);
