@@ -196,6 +196,8 @@ def _unbound(function: Any) -> Any:
 
 
 # ---- installing and restoring --------------------------------------------------------------------
+#
+# What is done by a call is noted ahead of it: a signal's handler may raise behind the call.
 
 
 def _install() -> None:
@@ -252,8 +254,8 @@ def _extend(names: set[Any], ours: dict[int, Any]) -> None:
     """os.supports_dir_fd and its like hold the functions themselves."""
     for function in [ours[id(one)] for one in names if id(one) in ours]:
         if function not in names:
-            names.add(function)
             _added.append((names, function))
+            names.add(function)
 
 
 def _install_tempfile(ours: dict[int, Any]) -> None:
@@ -276,8 +278,8 @@ def _install_glob(ours: dict[int, Any]) -> None:
     for kind in vars(sys.modules.get("glob", object)).values():
         for name, kept in list(vars(kind).items()) if isinstance(kind, type) else ():
             if isinstance(kept, staticmethod) and id(kept.__func__) in ours:
-                setattr(kind, name, staticmethod(ours[id(kept.__func__)]))
                 _kept.append((kind, name, kept))
+                setattr(kind, name, staticmethod(ours[id(kept.__func__)]))
 
 
 _kept: list[tuple[type, str, Any]] = []

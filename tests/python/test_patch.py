@@ -28,7 +28,7 @@ import pytest
 
 import directfuse
 
-from .interrupted import interrupted_at, interrupted_everywhere
+from .interrupted import Interrupted, interrupted_at, interrupted_everywhere
 
 
 @pytest.fixture
@@ -397,6 +397,37 @@ def test_who_is_interrupted_leaves_nothing_in_place():
 
     interrupted_everywhere(enter_and_leave, nothing_is_left, stride=499)
     assert snapshot() == before
+
+
+class _InterruptedSet(set):
+    def add(self, one):
+        super().add(one)
+        raise Interrupted
+
+
+_LSTAT = staticmethod(os.lstat)
+
+
+class _InterruptedKind(type):
+    def __setattr__(cls, name, value):
+        super().__setattr__(name, value)
+        if value is not _LSTAT:
+            raise Interrupted
+
+
+def test_who_is_interrupted_behind_a_change_takes_it_back(monkeypatch):
+    """Of os.supports_*, and of a class that keeps functions, as glob's do from Python 3.13 on."""
+    with monkeypatch.context() as changed:
+        changed.setattr(os, "supports_fd", _InterruptedSet(os.supports_fd))
+        before = set(os.supports_fd)
+        with pytest.raises(Interrupted):
+            enter_and_leave()
+        assert os.supports_fd == before
+    kind = _InterruptedKind("Globber", (), {"lstat": _LSTAT})
+    monkeypatch.setitem(sys.modules, "glob", types.SimpleNamespace(Globber=kind))
+    with pytest.raises(Interrupted):
+        enter_and_leave()
+    assert vars(kind)["lstat"] is _LSTAT
 
 
 def test_a_signals_handler_may_patch_where_that_is_done():
