@@ -1,6 +1,7 @@
 /*
  * watch_late.c - ops that were under way when the first watch of their mount came: nobody has
- * looked what they were about.
+ * looked what they were about. And those that were when the first watch of their directory came:
+ * nobody has held its names.
  *
  * A directory's stand-in may have been made while such an op changed it. So the op's names are
  * compared with the directory: who adds a watch, then lists the directory and follows the events
@@ -21,7 +22,7 @@ static void set_name(struct df_watcher *watcher, int mount, const struct df_watc
         df_stand_forget(watcher->at, path);
 }
 
-/* Once more when nobody changes it any more. */
+/* Once more when nobody changes it any more. Who begins to watch behind this lists it as it is. */
 static void compare(struct df_work *w, const struct df_where *where)
 {
     struct df_watcher *watcher = &w->server->watcher;
@@ -31,12 +32,19 @@ static void compare(struct df_work *w, const struct df_where *where)
     if (!df_watch_spot_at(w, where, &look.spots[0]))
         return;
     df_watch_hold(w, &look, 1);
-    if (df_watch_spot_at(w, where, &now) && now.directory == look.spots[0].directory) {
+    if (look.held && df_watch_spot_at(w, where, &now) && now.directory == look.spots[0].directory) {
         pthread_mutex_lock(&watcher->lock);
         set_name(watcher, w->call.mount->id, &now);
         pthread_mutex_unlock(&watcher->lock);
     }
     df_watch_release(w, &look);
+}
+
+void df_watch_compare(struct df_work *w)
+{
+    compare(w, &w->wheres[0]);
+    if (w->message.op == DF_MESSAGE_rename || w->message.op == DF_MESSAGE_link)
+        compare(w, &w->wheres[1]);
 }
 
 /* Where a link, or "..", has led is asked of the file. */
@@ -47,15 +55,8 @@ static void compare_opened(struct df_work *w)
     if (w->message.args.open.flags & O_PATH)
         return;
     if (w->message.args.open.flags & O_CREAT)
-        compare(w, &w->wheres[0]);
+        df_watch_compare(w);
     df_watch_tell_open(w, &look);
-}
-
-static void compare_names(struct df_work *w)
-{
-    compare(w, &w->wheres[0]);
-    if (w->message.op == DF_MESSAGE_rename || w->message.op == DF_MESSAGE_link)
-        compare(w, &w->wheres[1]);
 }
 
 void df_watch_late(struct df_work *w, int64_t result)
@@ -63,7 +64,7 @@ void df_watch_late(struct df_work *w, int64_t result)
     if (result < 0 || !df_watch_events(w))
         return;
     if (df_watch_changes_names(w->message.op))
-        compare_names(w);
+        df_watch_compare(w);
     else if (w->message.op == DF_MESSAGE_open)
         compare_opened(w);
 }

@@ -147,9 +147,12 @@ void df_watch_hold(struct df_work *w, struct df_watch_look *look, unsigned count
     struct df_watcher *watcher = &w->server->watcher;
     int mount = w->call.mount->id;
 
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         if (look->spots[i].directory && is_watched(watcher, mount, look->spots[i].directory))
             look->stripes[look->held++] = df_watch_stripe(mount, look->spots[i].directory);
+        else
+            look->unheld |= 1U << i;
+    }
     if (look->held == 2 && look->stripes[0] == look->stripes[1])
         look->held = 1;
     if (look->held == 2 && look->stripes[0] > look->stripes[1]) {

@@ -27,6 +27,7 @@ struct df_watch_look {
     bool by_link;  /* the path ends in a link, "..", or nothing: the spot is yet to be found */
     unsigned held; /* of watcher->names: */
     unsigned stripes[2];
+    unsigned unheld; /* bits, of spots in directories that nobody watched by then */
     struct df_watch_spot spots[2];
 };
 
@@ -160,6 +161,12 @@ struct df_file *df_watch_open_at(struct df_work *w, const struct df_where *where
  * before, and after they are released. */
 void df_watch_hold(struct df_work *w, struct df_watch_look *look, unsigned count);
 void df_watch_release(struct df_work *w, struct df_watch_look *look);
+
+/* ---- watch_late.c ---- */
+
+/* The names that the op is about are made in the stand-ins what they are in their directories, once
+ * nobody changes these. */
+void df_watch_compare(struct df_work *w);
 
 /* ---- watch_tell.c ---- */
 

@@ -216,7 +216,7 @@ static void make_by_link(struct df_work *w, struct df_file *file, struct df_watc
     char path[DF_STAND_PATH];
 
     df_watch_hold(w, look, 1);
-    if (df_watch_spot_of(w, file, &now) && is_same(&now, &look->spots[0])) {
+    if (look->held && df_watch_spot_of(w, file, &now) && is_same(&now, &look->spots[0])) {
         pthread_mutex_lock(&watcher->lock);
         if (df_watch_change(watcher, w->call.mount->id, &now, path))
             df_stand_name(watcher->at, path, false);
@@ -307,6 +307,21 @@ static void tell(struct df_work *w, struct df_watch_look *look, int64_t result)
     }
 }
 
+/* Somebody has begun to watch a directory whose names were not held. */
+static bool is_watched_by_now(struct df_work *w, const struct df_watch_look *look)
+{
+    struct df_watcher *watcher = &w->server->watcher;
+    bool found = false;
+
+    pthread_mutex_lock(&watcher->lock);
+    for (unsigned i = 0; i < 2; i++)
+        if (look->unheld & 1U << i)
+            found |= df_watch_find_directory(watcher, w->call.mount->id,
+                                             look->spots[i].directory) != NULL;
+    pthread_mutex_unlock(&watcher->lock);
+    return found;
+}
+
 void df_watch_after(struct df_work *w, struct df_watch_look *look, int64_t result)
 {
     if (look->missed)
@@ -316,4 +331,6 @@ void df_watch_after(struct df_work *w, struct df_watch_look *look, int64_t resul
     if (look->tells && result >= 0)
         tell(w, look, result);
     df_watch_release(w, look);
+    if (look->unheld && result >= 0 && is_watched_by_now(w, look))
+        df_watch_compare(w);
 }

@@ -6,10 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from building import build, fuse
 
 from directfuse import _kernel, _paths
 
-from .conftest import PROGRAMS, ByEnvironment
+from .conftest import PROGRAMS, ByEnvironment, environment
 
 WATCHED = PROGRAMS / "watched.py"
 MANY = PROGRAMS / "watched_many.py"
@@ -59,6 +60,36 @@ def test_who_follows_the_events_knows_what_is_there(plain, mounted):
     wanted = seen(plain, MANY, "4", "3", "300")
     assert wanted.count("[] [True, True]") == 3
     assert seen(mounted, MANY, "4", "3", "300") == wanted
+
+
+_LEAVING = f"""
+import sys, threading; sys.argv[1:] = ['none']; exec(open({str(WATCHED)!r}).read())
+os.chdir(POINT); os.stat('d/a')
+w = Watcher(); w.add('.', MODIFY)
+def leave():
+    os.unlink('d/b')
+    os.close(os.open('go', os.O_RDONLY))
+leaver = threading.Thread(target=leave); leaver.start()
+os.close(os.open('begun', os.O_RDONLY))
+w.add('d', CREATE | DELETE); leaver.join(); w.events()
+print(os.listdir('d')); os.mknod('d/b'); print([(mask, name) for _, mask, _, name in w.events()])
+"""
+
+
+def test_a_name_that_goes_while_its_directory_comes_to_be_watched(tmp_path):
+    """The listing for the watch had it still: when it is made again, nothing else is told."""
+    system = build(PROGRAMS / "leaving.c", tmp_path / "leaving", *fuse("fuse3"), "-pthread")
+    (tmp_path / "mount").mkdir()
+    through = [sys.executable, "-m", "directfuse", "run", "-m", f"{system} {tmp_path / 'mount'}"]
+    program = _LEAVING.replace("POINT", repr(str(tmp_path / "mount")))
+    done = subprocess.run(
+        [*through, "--", sys.executable, "-S", "-c", program],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=50,
+    )
+    assert (done.stdout, done.stderr) == ("['a']\n[(256, 'b')]\n", "")
 
 
 #: Waits until inotifywait watches, and until it has told of the last change.
