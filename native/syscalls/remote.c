@@ -327,8 +327,6 @@ static int fallocate_mapped(struct df_fs *fs, struct df_call *call, struct df_fi
     struct dfi_chunks chunks;
     int ret;
 
-    if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
-        return -EOPNOTSUPP; /* mappings would have to move */
     if (dfi_shadow_change(file, &chunks) < 0)
         return -EIO;
     if (!(mode & FALLOC_FL_KEEP_SIZE)) /* who sees the new size has the memory too */
