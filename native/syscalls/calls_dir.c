@@ -18,6 +18,7 @@
 #include "syscalls/listing.h"
 #include "syscalls/name.h"
 #include "syscalls/root.h"
+#include "syscalls/shadow.h"
 #include "syscalls/steps.h"
 #include "syscalls/table.h"
 #include "syscalls/way.h"
@@ -167,6 +168,33 @@ long dfi_do_getcwd(struct dfi_frame *frame)
 
 /* ---- chdir ----------------------------------------------------------------------------------- */
 
+#define TRIES 16 /* to enter a directory that others rename meanwhile */
+
+/* As far as can be told: above a mountpoint nobody renames. */
+static bool is_there(const char *path)
+{
+    struct stat st;
+    int ret = df_call_fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW);
+
+    return ret == 0 ? S_ISDIR(st.st_mode) : ret != -ENOENT && ret != -ENOTDIR;
+}
+
+/* Who renames it looks for its shadow behind that, and takes it along: so where there was none, it
+ * is looked for itself behind the shadow. That is missing if somebody has taken it just now. */
+static long stand(struct dfi_files *files, const char *path, size_t len)
+{
+    long ret = -ENOENT;
+
+    for (int i = 0; i < TRIES && ret == -ENOENT; i++) {
+        ret = dfi_cwd_expect(files, path, len);
+        if (ret > 0 && !is_there(path))
+            return -ENOENT;
+        if (ret >= 0)
+            ret = dfi_cwd_set(files, path, len);
+    }
+    return dfi_shadow_result(ret);
+}
+
 /* To a directory of a mount, which has been looked at, or, by a link in a mount, to a real one.
  * `plain`: the path ends in a name, which is no link's. */
 static long enter(struct dfi_record *record, const char *path, bool plain)
@@ -178,7 +206,7 @@ static long enter(struct dfi_record *record, const char *path, bool plain)
     s.entry = plain;
     ret = dfi_steps_walk(&s, AT_FDCWD, path);
     if (ret == 0)
-        return dfi_cwd_set(record->files, s.done, s.len);
+        return stand(record->files, s.done, s.len);
     if (ret != DF_NOT_OURS || (ret = dfi_steps_left(&s, s.done)) < 0)
         return ret;
     ret = dfi_kernel(__NR_chdir, s.done);

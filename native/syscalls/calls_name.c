@@ -54,20 +54,30 @@ long dfi_do_symlinkat(struct dfi_frame *frame)
 
 DFI_BY_PATH(unlink, df_call_unlinkat(leg->dirfd, leg->path, 0))
 
-/* Those who stand there stay. */
+/* Its shadow, if somebody stands in what has that path, which is *path; else -ENOENT. */
+static long find_shadow(struct dfi_way *way, char path[PATH_MAX])
+{
+    const struct dfi_leg *leg = &way->leg[0];
+
+    if (leg->path && dfi_cwd_may_have(way->record.files, leg->path) &&
+        dfi_way_physical(way, leg, path))
+        return dfi_cwd_leave(way->record.files, path);
+    return -ENOENT;
+}
+
+/* Those who stand there stay; also who has come meanwhile. */
 static long remove_there(struct dfi_way *way)
 {
     const struct dfi_leg *leg = &way->leg[0];
     char path[PATH_MAX];
-    struct stat st = {.st_mode = 0777};
-    long shadow = -ENOENT, ret;
+    struct stat st = {.st_mode = 0777, .st_uid = (uid_t)-1, .st_gid = (gid_t)-1};
+    long shadow = find_shadow(way, path), ret;
 
-    if (leg->path && dfi_cwd_may_have(way->record.files, leg->path) &&
-        dfi_way_physical(way, leg, path))
-        shadow = dfi_cwd_leave(way->record.files, path);
     if (shadow >= 0)
         df_call_fstatat(leg->dirfd, leg->path, &st, AT_SYMLINK_NOFOLLOW);
     ret = df_call_unlinkat(leg->dirfd, leg->path, AT_REMOVEDIR);
+    if (shadow < 0 && ret == 0)
+        shadow = find_shadow(way, path);
     if (shadow < 0)
         return ret;
     if (ret == 0)
@@ -93,7 +103,8 @@ long dfi_do_unlinkat(struct dfi_frame *frame)
 /* ---- moving ---------------------------------------------------------------------------------- */
 
 /* Whether somebody may stand in what is moved or replaced, and what the two are called: asked
- * before, since a way to them may begin there or go through them. */
+ * before, since a way to them may begin there or go through them; and after, since somebody may
+ * have come meanwhile. */
 static bool may_stand(struct dfi_way *way, char from[PATH_MAX], char to[PATH_MAX])
 {
     const struct dfi_leg *leg = way->leg;
@@ -117,7 +128,7 @@ static long rename_by(struct dfi_frame *frame, unsigned flags)
 
     while (dfi_way_next(&way, &ret))
         ret = df_call_renameat2(from->dirfd, from->path, to->dirfd, to->path, flags);
-    if (ret == 0 && way.ours && stands)
+    if (ret == 0 && way.ours && (stands || may_stand(&way, before, after)))
         dfi_cwd_renamed(way.record.files, before, after, flags);
     return dfi_way_end(&way, ret);
 }

@@ -99,17 +99,17 @@ bool dfi_cwd_may_have(const struct dfi_files *files, const char *path)
 
 /* ---- making them ----------------------------------------------------------------------------- */
 
-/* Programs under other ids of the job use it too. */
+/* Programs under other ids of the job use it too. 1; 0: it was there; or -errno. */
 static long make_one(const char *path)
 {
     long ret = dfi_kernel(__NR_mkdir, path, 0777);
 
     if (ret == 0)
         dfi_kernel(__NR_chmod, path, 0777);
-    return ret == -EEXIST ? 0 : ret;
+    return ret == -EEXIST ? 0 : ret < 0 ? ret : 1;
 }
 
-/* Makes the shadow of that directory and of those above it. 0 or -errno. */
+/* Makes the shadow of that directory and of those above it. 1; 0: it was there; or -errno. */
 static long make_shadow(const struct dfi_files *files, const char *path, size_t len)
 {
     size_t start = files->shadow_len + TREE_LEN + 1;
@@ -132,9 +132,9 @@ static long make_shadow(const struct dfi_files *files, const char *path, size_t 
     return make_one(out);
 }
 
-void dfi_cwd_expect(const struct dfi_files *files, const char *path, size_t len)
+long dfi_cwd_expect(const struct dfi_files *files, const char *path, size_t len)
 {
-    make_shadow(files, path, len);
+    return make_shadow(files, path, len);
 }
 
 /* ---- where we are ---------------------------------------------------------------------------- */
@@ -351,10 +351,8 @@ long dfi_cwd_show(const struct dfi_files *files, char name[PATH_MAX])
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len)
 {
     char shadow[PATH_MAX];
-    long ret = dfi_shadow_result(make_shadow(files, path, len));
+    long ret = dfi_cwd_shadow(files, path, len, shadow);
 
-    if (ret == 0)
-        ret = dfi_cwd_shadow(files, path, len, shadow);
     if (ret == 0)
         ret = dfi_kernel(__NR_chdir, shadow);
     if (ret == 0)
@@ -372,7 +370,7 @@ long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle)
     dfi_shadow_name(files, 'c', 0, handle, name);
     dfi_lock(&files->cwd.lock);
     ret = dfi_shadow_result(make_one(name));
-    if (ret == 0)
+    if (ret >= 0)
         ret = dfi_kernel(__NR_chdir, name);
     dfi_kernel(__NR_rmdir, name);
     if (ret == 0)
@@ -412,7 +410,7 @@ void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, 
         return;
     if (both || exists(old)) {
         make_room(files, from, to, both);
-        ret = dfi_kernel(__NR_renameat2, -100, old, -100, new, flags & ~(unsigned)RENAME_WHITEOUT);
+        ret = dfi_kernel(__NR_renameat2, -100, old, -100, new, flags & RENAME_EXCHANGE);
     } else {
         ret = dfi_kernel(__NR_rmdir, new);
     }

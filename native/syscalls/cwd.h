@@ -39,15 +39,17 @@ int dfi_cwd_join(struct dfi_files *files, const char *path, char out[PATH_MAX]);
  */
 long dfi_cwd_show(const struct dfi_files *files, char name[PATH_MAX]);
 
-/* chdir(2) to an absolute path, in a mount or above one; physical. 0 or -errno. */
+/* chdir(2) to an absolute path, in a mount or above one; physical. It has a shadow, and if that was
+ * made just now, has been seen to be there since. 0 or -errno; -ENOENT: it was renamed. */
 long dfi_cwd_set(struct dfi_files *files, const char *path, size_t len);
 
 /* chdir(2) to an open directory of this client, which is the working directory's now. 0 or -errno.
  */
 long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle);
 
-/* That directory has a shadow from now on: the run counts when it, or one above it, is renamed. */
-void dfi_cwd_expect(const struct dfi_files *files, const char *path, size_t len);
+/* That directory has a shadow from now on, which follows when it, or one above it, is renamed, and
+ * the run counts that. 1; 0: it had one; or -errno. */
+long dfi_cwd_expect(const struct dfi_files *files, const char *path, size_t len);
 
 /* Whether it is a directory of a mount, as far as other threads leave it alone. */
 static inline bool dfi_cwd_is_ours(const struct dfi_files *files)

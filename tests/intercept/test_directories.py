@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from .conftest import PROGRAMS, environment
 from .test_mounts import assert_like_plain
 
@@ -139,3 +141,11 @@ print(errno.errorcode[ctypes.get_errno()], os.listxattr("."))
 def test_the_working_directory_is_no_descriptor_that_has_attributes(mounted):
     found = mounted(sys.executable, "-c", _AT_WORKING_DIRECTORY)
     assert found.seen() == (0, b"EBADF []\n", b"")
+
+
+@pytest.mark.parametrize("how", ["rename", "rmdir"])
+def test_who_enters_a_directory_goes_with_it_when_it_moves_at_that_moment(
+    plain, mounted, compiled, how
+):
+    for where, rounds in (plain, "50"), (mounted, "300"):
+        assert where(compiled("entered"), rounds, how).out == b"wrong 0\n"
