@@ -117,19 +117,35 @@ static bool may_stand(struct dfi_way *way, char from[PATH_MAX], char to[PATH_MAX
     return dfi_way_physical(way, &leg[0], from) && dfi_way_physical(way, &leg[1], to);
 }
 
+/* What begins in a directory that is renamed is looked for by its new name, when its shadow has
+ * that: who finds nothing waits until then. */
+static long rename_legs(const struct dfi_way *way, unsigned flags, bool stands)
+{
+    const struct dfi_leg *from = &way->leg[0], *to = &way->leg[1];
+    long ret;
+
+    if (stands)
+        dfi_cwd_moves(way->record.files);
+    ret = df_call_renameat2(from->dirfd, from->path, to->dirfd, to->path, flags);
+    if (stands && ret != 0)
+        dfi_cwd_has_moved(way->record.files);
+    return ret;
+}
+
 /* A program that stands in a directory goes with it. */
 static long rename_by(struct dfi_frame *frame, unsigned flags)
 {
     char before[PATH_MAX], after[PATH_MAX];
     struct dfi_way way;
-    const struct dfi_leg *from = &way.leg[0], *to = &way.leg[1];
     long ret = dfi_way_begin(&way, frame);
     bool stands = ret == 0 && may_stand(&way, before, after);
 
     while (dfi_way_next(&way, &ret))
-        ret = df_call_renameat2(from->dirfd, from->path, to->dirfd, to->path, flags);
+        ret = rename_legs(&way, flags, stands);
     if (ret == 0 && way.ours && (stands || may_stand(&way, before, after)))
         dfi_cwd_renamed(way.record.files, before, after, flags);
+    if (ret == 0 && way.ours && stands)
+        dfi_cwd_has_moved(way.record.files);
     return dfi_way_end(&way, ret);
 }
 

@@ -381,6 +381,44 @@ long dfi_cwd_set_open(struct dfi_files *files, uint64_t handle)
 
 /* ---- names that change ----------------------------------------------------------------------- */
 
+#define PATIENCE 400 /* times 50 microseconds, with a rename under way */
+
+void dfi_cwd_moves(const struct dfi_files *files)
+{
+    atomic_fetch_add(&files->shared->moving, 1);
+}
+
+/* Not below zero: who has waited for too long takes those who move for dead. */
+void dfi_cwd_has_moved(const struct dfi_files *files)
+{
+    uint32_t moving = atomic_load(&files->shared->moving);
+
+    while (moving > 0 && !atomic_compare_exchange_weak(&files->shared->moving, &moving, moving - 1))
+        ;
+}
+
+uint32_t dfi_cwd_count_moved(const struct dfi_files *files)
+{
+    return files->shared ? atomic_load(&files->shared->moved) : 0;
+}
+
+bool dfi_cwd_moved_since(const struct dfi_files *files, uint32_t count)
+{
+    const long pause[2] = {0, 50000};
+    struct dfi_shared *shared = files->shared;
+    uint32_t moving = 0;
+
+    for (int i = 0; i < PATIENCE && atomic_load(&shared->moved) == count; i++) {
+        if ((moving = atomic_load(&shared->moving)) == 0)
+            return atomic_load(&shared->moved) != count;
+        dfi_kernel(__NR_nanosleep, pause, 0);
+    }
+    if (atomic_load(&shared->moved) != count)
+        return true;
+    atomic_compare_exchange_strong(&shared->moving, &moving, 0);
+    return false;
+}
+
 static bool exists(const char *shadow)
 {
     return dfi_kernel(__NR_access, shadow, F_OK) == 0;

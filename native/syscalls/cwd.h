@@ -77,6 +77,15 @@ void dfi_cwd_copy(struct dfi_cwd *to, struct dfi_cwd *from);
  * what that is called has none, and the next three need not be asked. */
 bool dfi_cwd_may_have(const struct dfi_files *files, const char *path);
 
+/* Around a rename after which shadows may have to follow. */
+void dfi_cwd_moves(const struct dfi_files *files);
+void dfi_cwd_has_moved(const struct dfi_files *files);
+
+/* How many renames shadows have followed; and whether it was one more since, or is about to be,
+ * which is waited for. */
+uint32_t dfi_cwd_count_moved(const struct dfi_files *files);
+bool dfi_cwd_moved_since(const struct dfi_files *files, uint32_t count);
+
 /* Names of a mount have changed, absolute and physical paths: the shadows follow. */
 void dfi_cwd_renamed(struct dfi_files *files, const char *from, const char *to, unsigned flags);
 

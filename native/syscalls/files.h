@@ -27,6 +27,7 @@ struct dfi_shared {
     _Atomic uint32_t made;       /* 1: the shadow directory is: shadow.c */
     _Atomic uint32_t mapped;     /* files that were ever mapped shared: shadow.c */
     _Atomic uint32_t moved;      /* counts renames of shadow directories: cwd.c */
+    _Atomic uint32_t moving;     /* of what they may follow: under way, on the mount or here */
     _Atomic uint32_t ways;       /* 1: the directories above mountpoints are made */
     _Atomic uint32_t held;       /* 1: some process has held chunks of mapped files: held.h */
     _Atomic uint32_t namespaces; /* 1: a program may be in another user namespace: ids.h */

@@ -138,6 +138,7 @@ __attribute__((noinline)) static int take_from_cwd(struct dfi_way *way, struct d
 
     if (way->unwalked)
         return 0;
+    way->moved = dfi_cwd_count_moved(way->record.files);
     ret = way->record.here || dfi_cwd_handle(way->record.files)
               ? -ENAMETOOLONG
               : dfi_cwd_join(way->record.files, leg->text, leg->text);
@@ -255,7 +256,7 @@ static DF_FLAT long begin(struct dfi_way *way, struct dfi_frame *frame, bool unw
     way->blocks = way->ours = way->held = false;
     way->unwalked = unwalked;
     way->rooted = way->refused = way->missing = way->back = false;
-    way->turns = 0;
+    way->turns = way->moves = 0;
     way->opens = -1;
     dfi_record_begin(&way->record);
     dfi_table_refresh(way->record.files->link.segment);
@@ -482,22 +483,41 @@ static bool begins_here(const struct dfi_leg *leg)
     return leg->path && leg->changed && leg->dirfd == AT_FDCWD;
 }
 
-/* Permission was denied. True: it was for the way to the working directory, by whose name a path
- * began that begins there; it is asked for once more, by its handle. */
-__attribute__((noinline)) static bool turn_here(struct dfi_way *way, long *ret)
+static bool any_begins_here(const struct dfi_way *way)
 {
-    int error = -EACCES;
     bool any = false;
 
     for (unsigned i = 0; i < way->legs; i++)
         any = any || begins_here(&way->leg[i]);
-    if (!any || way->unwalked || !dfi_way_open_cut_off(way))
-        return false;
-    for (unsigned i = 0; i < way->legs; i++)
-        if (begins_here(&way->leg[i]) && (error = take(way, &way->leg[i])) < 0)
-            break;
+    return any && !way->unwalked;
+}
+
+/* Those that begin there are asked for once more. */
+static bool take_again(struct dfi_way *way, long *ret)
+{
+    int error = 0;
+
+    for (unsigned i = 0; i < way->legs && error == 0; i++)
+        if (begins_here(&way->leg[i]))
+            error = take(way, &way->leg[i]);
     *ret = error;
     return error == 0;
+}
+
+/* Permission was denied. True: it was for the way to the working directory, by whose name a path
+ * began that begins there; it is asked for by its handle. */
+__attribute__((noinline)) static bool turn_here(struct dfi_way *way, long *ret)
+{
+    return any_begins_here(way) && dfi_way_open_cut_off(way) && take_again(way, ret);
+}
+
+#define MOVES 32 /* then it is not there */
+
+/* Nothing was found. True: the working directory has another name by now. */
+__attribute__((noinline)) static bool turn_along(struct dfi_way *way, long *ret)
+{
+    return any_begins_here(way) && way->moves++ < MOVES &&
+           dfi_cwd_moved_since(way->record.files, way->moved) && take_again(way, ret);
 }
 
 /* No mount's in the end. Where real links have led into a mount, and links there out of it again,
@@ -530,6 +550,8 @@ bool dfi_way_next(struct dfi_way *way, long *ret)
         if (__builtin_expect(*ret == -EXDEV, 0) && turn_across(way, ret))
             return true;
         if (__builtin_expect(*ret == -EACCES, 0) && turn_here(way, ret))
+            return true;
+        if (*ret == -ENOENT && turn_along(way, ret))
             return true;
         if (!way->ours) /* others have changed the way: it does not lead out all the same */
             *ret = -ENOENT;

@@ -36,6 +36,7 @@ struct dfi_way {
     unsigned legs;
     unsigned char state;
     unsigned char turns; /* how often links in mounts have led to links of /proc that led back */
+    unsigned char moves; /* how often the working directory was renamed meanwhile */
     bool blocks;         /* the kernel's call may block: set it after begin */
     bool ours;           /* the result is a mount's */
     bool held;           /* record.root is the root of the process */
@@ -45,8 +46,9 @@ struct dfi_way {
     bool missing;  /* the kernel has found nothing, and no symlink is on the path */
     bool back;     /* the path is another one, which leads to a mount: way_disk.c */
     mode_t mode;   /* of a file that it makes */
-    int opens;     /* the flags of an open, set after begin; -1: another call */
-    long first;    /* what the kernel said, or why the second path was refused */
+    uint32_t moved; /* dfi_cwd_count_moved() before the name of the working directory was taken */
+    int opens;      /* the flags of an open, set after begin; -1: another call */
+    long first;     /* what the kernel said, or why the second path was refused */
     struct dfi_leg leg[2];
     struct dfi_record record;
 };

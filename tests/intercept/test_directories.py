@@ -149,3 +149,26 @@ def test_who_enters_a_directory_goes_with_it_when_it_moves_at_that_moment(
 ):
     for where, rounds in (plain, "50"), (mounted, "300"):
         assert where(compiled("entered"), rounds, how).out == b"wrong 0\n"
+
+
+#: Looks for a file by its name there all the time.
+_STAYS = """
+import os
+top, missed = os.getcwd(), 0
+for i in range(100):
+    os.mkdir(f"a{i}")
+    os.chdir(f"a{i}")
+    os.close(os.open("file", os.O_CREAT))
+    child = os.fork()
+    if child == 0:
+        os.rename(f"{top}/a{i}", f"{top}/b{i}")
+        os._exit(0)
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        missed += not os.path.exists("file")
+    os.chdir(top)
+print("missed", missed)
+"""
+
+
+def test_who_stands_in_a_directory_that_is_renamed_finds_everything_there(plain, mounted):
+    assert_like_plain(plain, mounted, "-S", "-c", _STAYS)
