@@ -99,7 +99,34 @@ static ssize_t take_lock(struct df_use *use, const struct flock *f, struct df_lo
     return ret < 0 ? ret : df_flock_take(f, base, lock, df_use_readable(use), df_use_writable(use));
 }
 
-static int record_lock(struct df_use *use, int command, struct flock *f)
+static ssize_t lock_range(struct df_use *use, struct df_lock *lock)
+{
+    ssize_t ret = use->fs->ops->lock(use->fs, &use->call, use->file, lock);
+
+    ret = df_call_result(&use->call, ret);
+    return ret == DF_NOT_OURS ? df_lock_range(&use->call, use->file, lock) : ret;
+}
+
+static bool is_closed(struct df_use *use, int fd)
+{
+    struct df_file *now = df_fd_get(use->thread, fd);
+
+    if (now)
+        df_file_put(use->thread, now);
+    return now != use->file;
+}
+
+/* Whoever has closed the descriptor meanwhile, and with that unlocked, did so before this lock was
+ * there, which nobody else would take away: fcntl_setlk() of Linux. */
+static int undo(struct df_use *use, struct df_lock *lock)
+{
+    lock->type = F_UNLCK;
+    lock->wait = false;
+    lock_range(use, lock);
+    return -EBADF;
+}
+
+static int record_lock(struct df_use *use, int fd, int command, struct flock *f)
 {
     bool ofd = command == F_OFD_GETLK || command == F_OFD_SETLK || command == F_OFD_SETLKW;
     struct df_lock lock = {
@@ -115,11 +142,11 @@ static int record_lock(struct df_use *use, int command, struct flock *f)
     lock.type = f->l_type;
     if ((ret = take_lock(use, f, &lock)) < 0)
         return (int)ret;
-    ret = df_call_result(&use->call, use->fs->ops->lock(use->fs, &use->call, use->file, &lock));
-    if (ret == DF_NOT_OURS)
-        ret = df_lock_range(&use->call, use->file, &lock);
+    ret = lock_range(use, &lock);
     if (ret == 0 && lock.test)
         df_flock_show(f, &lock);
+    else if (ret == 0 && lock.type != F_UNLCK && !ofd && is_closed(use, fd))
+        ret = undo(use, &lock);
     return (int)ret;
 }
 
@@ -152,7 +179,7 @@ static int run(struct df_use *use, int fd, int command, long arg)
     case F_OFD_GETLK:
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
-        return record_lock(use, command, (struct flock *)arg);
+        return record_lock(use, fd, command, (struct flock *)arg);
     default:
         return df_gate_refuse(DF_NR_fcntl, -EINVAL);
     }

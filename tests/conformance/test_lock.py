@@ -326,6 +326,26 @@ def test_ofd_lock_waits_until_it_is_free(fs, pair):
     assert order == ["released", "acquired"]
 
 
+def test_a_record_lock_whose_descriptor_is_closed_meanwhile_is_not_there(fs, pair):
+    """Whether the wait for it had begun by then or not: fcntl_setlk() of Linux."""
+    one, two = pair
+    ofd(fs, one, WRITE)
+    errors = []
+
+    def acquire():
+        with fails(errno.EBADF):
+            fs.os.fcntl(two, fcntl.F_SETLKW, flock_struct(WRITE))
+        errors.append(errno.EBADF)
+
+    def release():
+        fs.os.close(two)
+        ofd(fs, one, UNLOCK)
+
+    waits_for(release, acquire)
+    assert errors == [errno.EBADF]
+    assert ofd_test(fs, one, WRITE) == UNLOCK
+
+
 def test_ofd_and_flock_do_not_meet(fs, pair):
     one, two = pair
     fs.os.flock(one, EX)

@@ -269,6 +269,31 @@ static void a_waiter_gets_the_lock(void **state)
     assert_int_equal(df_close(b), 0);
 }
 
+/* It is EBADF whether the wait had begun by then or not. */
+static void who_waits_for_a_lock_of_a_descriptor_that_is_closed_has_none(void **state)
+{
+    int a = open_f();
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        struct waiter w = {.fd = open_f(), .owner = 1};
+
+        assert_int_equal(lock(a, F_SETLK, F_WRLCK, 0, 1), 0);
+        start(&w, wait_for_range);
+        for (int yields = 0; yields < i % 30; yields++)
+            sched_yield();
+        be_owner(1);
+        assert_int_equal(df_close(w.fd), 0);
+        be_owner(0);
+        assert_int_equal(lock(a, F_SETLK, F_UNLCK, 0, 1), 0);
+        pthread_join(w.thread, NULL);
+        assert_int_equal(w.result, EBADF);
+        assert_int_equal(lock(a, F_SETLK, F_WRLCK, 0, 1), 0);
+        assert_int_equal(lock(a, F_SETLK, F_UNLCK, 0, 1), 0);
+    }
+    assert_int_equal(df_close(a), 0);
+}
+
 static void on_signal(int number)
 {
     (void)number;
@@ -480,11 +505,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(ranges_split_and_merge),    TEST(owners_conflict),
-        TEST(checks_what_is_asked),      TEST(open_file_locks_belong_to_the_file),
-        TEST(flock_belongs_to_the_file), TEST(a_waiter_gets_the_lock),
-        TEST(a_signal_ends_the_wait),    TEST(a_deadlock_is_found),
-        TEST(poll_answers_at_once),      TEST(poll_sleeps_until_woken),
+        TEST(ranges_split_and_merge),
+        TEST(owners_conflict),
+        TEST(checks_what_is_asked),
+        TEST(open_file_locks_belong_to_the_file),
+        TEST(flock_belongs_to_the_file),
+        TEST(a_waiter_gets_the_lock),
+        TEST(who_waits_for_a_lock_of_a_descriptor_that_is_closed_has_none),
+        TEST(a_signal_ends_the_wait),
+        TEST(a_deadlock_is_found),
+        TEST(poll_answers_at_once),
+        TEST(poll_sleeps_until_woken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
