@@ -63,6 +63,13 @@ struct dfi_pending {
     struct dfi_stack stack;
 };
 
+/* What the program takes to be blocked of DFI_NEVER_BLOCKED, by the kernel's mask: a handler that
+ * has blocked these along with others, and has returned, blocks none of them any more. */
+static inline unsigned long dfi_believed(const struct dfi_pending *pending, unsigned long mask)
+{
+    return (pending->along & ~mask) == 0 ? pending->believed : 0;
+}
+
 /* Takes over SIGSYS, SIGSEGV and SIGBUS. 0 or a negative errno. */
 long dfi_signals_begin(struct dfi_process *process);
 

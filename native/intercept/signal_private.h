@@ -17,13 +17,6 @@ void dfi_signal_queue(int signal, const siginfo_t *info);
 /* Whether a signal ends the call whatever SA_RESTART says. */
 bool dfi_is_never_restarted(long nr);
 
-/* What the program takes to be blocked of DFI_NEVER_BLOCKED, by the kernel's mask: a handler that
- * has blocked these along with others, and has returned, blocks none of them any more. */
-static inline unsigned long dfi_believed(const struct dfi_pending *pending, unsigned long mask)
-{
-    return (pending->along & ~mask) == 0 ? pending->believed : 0;
-}
-
 /* ---- signal_mask.c ---- */
 
 /* Whether the call waits with a mask of its own. */

@@ -33,7 +33,7 @@ _FOUND = {
     "kept": (b"handled 2", 2),
     "lent": (b"ignored default; handled 2", 9),
     "parked": (b"another thread", 4),
-    "returns": (b"handled 3", 1),
+    "returns": (b"executed with 0 blocked", 1),
     "sent": (b"handled: 3 0", 1),
     "stacks": (b"wrong 0", 1),
     "told": (b"handled: flags", 4),

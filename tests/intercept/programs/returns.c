@@ -26,17 +26,34 @@ static void allow(int signal)
     mprotect(page, 4096, PROT_READ | PROT_WRITE);
 }
 
-int main(void)
+static void be_blocked(void)
 {
+    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR1);
+}
+
+static int executed(void)
+{
+    unsigned long mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
+    printf("executed with %lx blocked\n", mask);
+    return 0;
+}
+
+int main(int count, char **words)
+{
+    if (count > 1)
+        return executed();
     page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     signal(SIGUSR1, block);
     signal(SIGSEGV, allow);
     for (int i = 1; i <= 3; i++) {
-        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGUSR1);
+        be_blocked();
         page[i] = 1;
         mprotect(page, 4096, PROT_READ);
         printf("handled %d\n", (int)faults);
         fflush(stdout);
     }
-    return 0;
+    be_blocked();
+    execl(words[0], words[0], "executed", (char *)NULL);
+    return 1;
 }
