@@ -60,7 +60,7 @@ static int open_f(void)
 }
 
 /* Calls of this thread belong to another process, for POSIX locks. */
-static struct df_caller others[2];
+static _Thread_local struct df_caller others[2];
 
 static void be_owner(int n)
 {
