@@ -173,10 +173,7 @@ struct df_ofd {
 _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_ofd) == 128,
                "one line for both sides, one for the clients");
 
-/* Marks of a description that has none, by its handle: what is above them. */
-#define DF_OFD_UNMARKED(handle) ((handle) & ~UINT64_C(0xffffffff))
-
-#define DF_OFD_MAPPED           (UINT64_C(1)) /* of marks: some program has mapped the file */
+#define DF_OFD_MAPPED  (UINT64_C(1))  /* of marks: some program has mapped the file */
 #define DF_OFD_CHUNKED (UINT64_C(2))  /* the same: its bytes are brought by chunks (held.h) */
 #define DF_OFD_STORED  (UINT64_C(4))  /* memory that was mapped by this very one was writable */
 #define DF_OFD_FILLED  (UINT64_C(8))  /* its data file is being made, and not yet looked at */
@@ -184,6 +181,8 @@ _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_
 #define DF_OFD_WAITED  (UINT32_C(1) << 31)
 /* Marks that all descriptions of a file have: the server gives them to one that is opened. */
 #define DF_OFD_OF_FILE (DF_OFD_MAPPED | DF_OFD_CHUNKED | DF_OFD_FILLED)
+/* Marks of a description that has none, by its handle: what is above them. */
+#define DF_OFD_UNMARKED(handle) ((handle) & ~UINT64_C(0xffffffff))
 
 /* df_ofd.begun (execute_open.c). Above DF_OFD_BEGUN: not yet; but the open has brought bytes, and
  * an answer to fstat that is of before they were read. So it ends with the first read: its stripe

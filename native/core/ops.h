@@ -86,6 +86,12 @@ struct df_where {
     uint32_t flags; /* DF_WHERE_* */
 };
 
+/* It is the open file `base`, which no name leads away from. */
+static inline bool df_where_is_itself(const struct df_where *where)
+{
+    return where->base && where->len == 0;
+}
+
 /* ---- arguments -------------------------------------------------------------------------- */
 
 enum { /* df_setattr.valid: which fields to set */

@@ -179,7 +179,7 @@ static inline bool needs_walk(const struct df_where *where, int result, const st
 
 static DF_FLAT int stat_where(struct df_frame *frame, const struct df_where *where, struct stat *st)
 {
-    if (where->base && where->len == 0)
+    if (df_where_is_itself(where))
         return stat_file(frame, where->base, st);
     if (where->base && is_asked_at_once(frame, where)) {
         int result = ask_at_once(frame, where, st);

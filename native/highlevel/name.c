@@ -192,7 +192,7 @@ static bool has_rights(const struct df_frame *frame, const struct stat *st)
 /* Whether what is there may have another name: no directory, and not all files of others. */
 static int may_link(struct df_frame *frame, const struct df_where *what, struct df_place *from)
 {
-    bool itself = what->base && what->len == 0, capable = frame->caller->capable;
+    bool itself = df_where_is_itself(what), capable = frame->caller->capable;
     int result = S_ISDIR(from->entry.mode) ? -EPERM : 0;
 
     if (result || (capable && !itself))

@@ -233,7 +233,7 @@ static void look_reads(struct df_work *w, const struct df_watch_look *look)
 
 static bool is_by_file(const struct df_work *w)
 {
-    return w->wheres[0].base && w->wheres[0].len == 0;
+    return df_where_is_itself(&w->wheres[0]);
 }
 
 void df_watch_before(struct df_work *w, struct df_watch_look *look)

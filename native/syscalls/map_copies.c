@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "syscalls/map.h"
+#include "syscalls/map_request.h"
 
 #define PAGE       4096ul
 #define FIRST_ROOM 32
@@ -286,7 +287,7 @@ static long advise(const struct dfi_copies *copies, uintptr_t start, uintptr_t e
 long dfi_do_madvise(struct dfi_frame *frame)
 {
     struct dfi_files *files = owner(dfi_process()->files);
-    uintptr_t start = frame->args[0], end = start + ((frame->args[1] + PAGE - 1) & ~(PAGE - 1));
+    uintptr_t start = frame->args[0], end = start + dfi_map_whole_pages(frame->args[1]);
     long ret;
 
     if (!has_any(files) || start % PAGE != 0 || end <= start)

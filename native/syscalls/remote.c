@@ -69,11 +69,6 @@ static struct df_file *mapped_there(struct df_trip *trip, const struct df_trip_w
     return found ? &named->file : NULL;
 }
 
-static bool is_open(const struct df_where *where)
-{
-    return where->base && where->len == 0;
-}
-
 static uint32_t count_mapped(void)
 {
     return atomic_load(&dfi_record_now()->files->shared->mapped);
@@ -88,7 +83,7 @@ static struct df_file *resized(struct df_trip *trip, const struct df_where *wher
 
     if (count_mapped() == 0)
         return NULL;
-    if (is_open(where))
+    if (df_where_is_itself(where))
         return dfi_shadow_mapped_by_now(where->base) ? where->base : NULL;
     return mapped_there(trip, &at, named);
 }
@@ -133,7 +128,7 @@ static int set_size(struct df_trip *trip, const struct df_where *where,
     struct df_file *file = resized(trip, where, &named);
     int ret = file ? set_mapped(trip, &at, file, set, st) : df_trip_setattr(trip, &at, set, st);
 
-    if (!file && ret == 0 && (is_open(where) || count_mapped() != mapped) &&
+    if (!file && ret == 0 && (df_where_is_itself(where) || count_mapped() != mapped) &&
         (file = resized(&again, where, &named)))
         ret = set_mapped(&again, &at, file, set, st);
     return ret;
