@@ -6,36 +6,18 @@
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fuse.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
+
+#include "awaiting.h"
 
 static const char text[] = "abcdefghijklmnopqrstuvwxyz";
 static const char *const names[] = {"/slow", "/mapped", "/quick", "/begun", "/go"};
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool begun, goes;
-
-static void set(bool *what)
-{
-    pthread_mutex_lock(&lock);
-    *what = true;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-}
-
-static void await(const bool *what)
-{
-    pthread_mutex_lock(&lock);
-    while (!*what)
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
-}
 
 static void await_going(void)
 {
-    set(&begun);
+    set(&begun, true);
     await(&goes);
 }
 
@@ -59,7 +41,7 @@ static int open_file(const char *path, struct fuse_file_info *fi)
     if (strcmp(path, "/begun") == 0)
         await(&begun);
     if (strcmp(path, "/go") == 0)
-        set(&goes);
+        set(&goes, true);
     return 0;
 }
 

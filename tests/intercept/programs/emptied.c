@@ -17,20 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "one_file.h"
+
 #define PAGE 4096
 #define SIZE (16 * PAGE)
 
 static char bytes[SIZE];
 static _Atomic int *turn; /* 1: the file is mapped; 2: go */
-
-static int open_file(int flags)
-{
-    int fd = open("file", flags, 0666);
-
-    if (fd < 0)
-        _exit(3);
-    return fd;
-}
 
 static void make_file(void)
 {
@@ -50,10 +43,8 @@ static void wait_for(int wanted)
 static void child(const char *beside)
 {
     int fd = open_file(O_RDWR);
-    char *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char *memory = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
 
-    if (memory == MAP_FAILED)
-        _exit(3);
     for (int at = 0; at < SIZE; at += PAGE)
         memory[at] = 'm';
     atomic_store(turn, 1);

@@ -6,29 +6,11 @@
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fuse.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects what follows */
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+#include "awaiting.h"
+
 static bool begun, listed, gone, goes;
-
-static void set(bool *what, bool value)
-{
-    pthread_mutex_lock(&lock);
-    *what = value;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-}
-
-static void await(const bool *what)
-{
-    pthread_mutex_lock(&lock);
-    while (!*what)
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
-}
 
 static bool is(const bool *what)
 {

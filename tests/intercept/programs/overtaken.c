@@ -14,19 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "one_file.h"
+
 #define PAGE  4096
 #define PAGES 512
 
 static char bytes[PAGES * PAGE];
-
-static int open_file(int flags)
-{
-    int fd = open("file", flags, 0666);
-
-    if (fd < 0)
-        _exit(3);
-    return fd;
-}
 
 static void make_file(void)
 {
@@ -41,9 +34,9 @@ static void make_file(void)
 static void map_file(int told, int delay)
 {
     int fd = open_file(O_RDWR);
-    char *memory = mmap(NULL, sizeof(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char *memory = map_shared(fd, sizeof(bytes), PROT_READ | PROT_WRITE);
 
-    if (memory == MAP_FAILED || write(told, memory, 1) != 1)
+    if (write(told, memory, 1) != 1)
         _exit(3);
     if (delay == 0)
         pause();

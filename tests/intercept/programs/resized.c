@@ -15,29 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "one_file.h"
+
 #define SIZE      (256 << 10)
 #define PROCESSES 3
 #define STEPS     25
 
 static char was[2 * SIZE], is[2 * SIZE];
-
-static int open_file(int flags)
-{
-    int fd = open("file", flags | O_CREAT, 0666);
-
-    if (fd < 0)
-        _exit(3);
-    return fd;
-}
-
-static char *map(int fd, int protection)
-{
-    char *memory = mmap(NULL, SIZE, protection, MAP_SHARED, fd, 0);
-
-    if (memory == MAP_FAILED)
-        _exit(3);
-    return memory;
-}
 
 static void step(int fd, char *memory)
 {
@@ -66,8 +50,8 @@ static void step(int fd, char *memory)
 
 static void change(int seed)
 {
-    int fd = open_file(O_RDWR);
-    char *memory = map(fd, PROT_READ | PROT_WRITE);
+    int fd = open_file(O_CREAT | O_RDWR);
+    char *memory = map_shared(fd, SIZE, PROT_READ | PROT_WRITE);
 
     srand((unsigned)seed);
     for (int i = 0; i < STEPS; i++)
@@ -99,7 +83,7 @@ static const char *look(int fd, char *memory)
         return "memory";
     close(fd);
     munmap(memory, SIZE);
-    fd = open_file(O_RDONLY);
+    fd = open_file(O_CREAT | O_RDONLY);
     if (pread(fd, is, sizeof(is), 0) != size || memcmp(was, is, (size_t)size) != 0)
         return "opened anew";
     close(fd);
@@ -111,13 +95,14 @@ int main(int argc, char **argv)
     const char *wrong = NULL;
 
     for (int round = argc > 1 ? atoi(argv[1]) : 1; round > 0 && !wrong; round--) {
-        int fd = open_file(O_RDWR);
-        char *memory = round % 2 ? map(fd, PROT_READ) : NULL; /* or they are the first */
+        int fd = open_file(O_CREAT | O_RDWR);
+        char *memory =
+            round % 2 ? map_shared(fd, SIZE, PROT_READ) : NULL; /* or they are the first */
 
         if (ftruncate(fd, SIZE) < 0)
             return 3;
         change_all(round);
-        wrong = look(fd, memory ? memory : map(fd, PROT_READ));
+        wrong = look(fd, memory ? memory : map_shared(fd, SIZE, PROT_READ));
     }
     printf("%s\n", wrong ? wrong : "one file");
     return 0;
