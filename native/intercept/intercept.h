@@ -408,9 +408,6 @@ struct dfi_pins {
 bool dfi_files_touch(const struct dfi_frame *frame, struct dfi_pins *pins);
 void dfi_files_untouch(struct dfi_pins *pins);
 
-/* A call of a process with a descriptor that lingers. Its result as the handler's. */
-long dfi_files_lingering(struct dfi_frame *frame);
-
 /* A fault of the program (processor's error code): true when it may go on. On the core's stack. */
 bool dfi_files_fault(uintptr_t at, unsigned long error);
 

@@ -9,6 +9,7 @@
 #include "core/fd.h"
 #include "core/route.h"
 #include "syscalls/linger.h"
+#include "syscalls/placeholder.h"
 #include "syscalls/root.h"
 #include "syscalls/way.h"
 
@@ -200,6 +201,6 @@ long dfi_do_pidfd_getfd(struct dfi_frame *frame)
     long fd = dfi_kernel(__NR_pidfd_getfd, frame->args[0], frame->args[1], frame->args[2]);
 
     if (fd >= 0)
-        dfi_fd_adopt(dfi_process()->files, (int)fd);
+        dfi_placeholder_adopt(dfi_process()->files, (int)fd);
     return fd;
 }

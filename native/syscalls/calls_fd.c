@@ -15,6 +15,7 @@
 #include "syscalls/calls_lock.h"
 #include "syscalls/files.h"
 #include "syscalls/linger.h"
+#include "syscalls/placeholder.h"
 #include "syscalls/record.h"
 
 /* ---- close ----------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ long dfi_do_close(struct dfi_frame *frame)
     int fd = (int)frame->args[0];
 
     if (dfi_fd_is_of_mount(frame->args[0]))
-        return dfi_fd_close(dfi_process()->files, fd);
+        return dfi_placeholder_close(dfi_process()->files, fd);
     dfi_linger_freed(dfi_process()->files, (unsigned)fd);
     return dfi_brief_is(fd) ? -EBADF : dfi_other_fd(frame->args[0]);
 }

@@ -2,8 +2,9 @@
  * calls_message.c - messages over sockets: descriptors sent along, and the addresses in them.
  *
  * A descriptor of ours that is sent is its placeholder; who receives one finds by it the open file
- * (dfi_fd_adopt()), and counts it as arrived (df_ofd.sent). Until then it stays this process's, and
- * for a while beyond its end (files.c). Of a message that nobody receives nobody says so.
+ * (dfi_placeholder_adopt()), and counts it as arrived (df_ofd.sent). Until then it stays this
+ * process's, and for a while beyond its end (files.c). Of a message that nobody receives nobody
+ * says so.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "core/table.h"
 #include "syscalls/calls_socket.h"
 #include "syscalls/files.h"
+#include "syscalls/placeholder.h"
 #include "syscalls/sent.h"
 #include "syscalls/table.h"
 
@@ -64,7 +66,7 @@ static void adopt(int fd, void *peeks)
 {
     struct dfi_files *files = dfi_process()->files;
 
-    dfi_fd_adopt(files, fd);
+    dfi_placeholder_adopt(files, fd);
     if (!*(bool *)peeks)
         dfi_sent_arrived(files, dfi_file_of(files, fd));
 }

@@ -1,7 +1,13 @@
 /*
- * dispatch.c - from the number of a system call to its handler: the table of syscalls.def.
+ * dispatch.c - from the number of a system call to its handler: the table of syscalls.def; and what
+ * a process has that calls have to find done before they begin.
  */
+#include <sys/mman.h>
+#include <sys/stat.h>
+
 #include "intercept/intercept.h"
+#include "intercept/run.h"
+#include "syscalls/linger.h"
 
 /* Declares a handler by the name that its row gives; the same declaration may come twice. */
 #define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \
@@ -60,9 +66,67 @@ long dfi_refuse(struct dfi_frame *frame)
     return -dfi_calls[frame->nr].error;
 }
 
+/* ---- where a placeholder lingers: linger.h -------------------------------------------------- */
+
+static bool is_blind(const struct dfi_frame *frame)
+{
+    return (dfi_calls[frame->nr].traits & DFI_BLIND) != 0 &&
+           (frame->nr != __NR_mmap || (frame->args[3] & MAP_ANONYMOUS) != 0);
+}
+
+/* Where a path is the kernel's after all, dfi_way_ask() ends what lingers first. */
+static bool is_answered(const struct dfi_frame *frame)
+{
+    return (dfi_calls[frame->nr].traits & DFI_ANSWERED) != 0;
+}
+
+static bool lingers(const struct dfi_files *files, int fd)
+{
+    for (int i = 0; i < dfi_process()->lingers; i++)
+        if (files->linger.at[i].fd == fd)
+            return true;
+    return false;
+}
+
+/* A file of the kernel's that has blocks. Those of proc and its like have none: they may tell of
+ * our descriptors, or wait for events. Not asked where a filter may end who calls fstat(2). */
+static bool is_stored(struct dfi_files *files, int fd)
+{
+    struct stat st;
+
+    if (lingers(files, fd) || !dfi_run_has(DFI_RUN_OPENAT2))
+        return false;
+    if (files->linger.stored != fd && dfi_kernel(__NR_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_blocks > 0)
+        files->linger.stored = fd;
+    return files->linger.stored == fd;
+}
+
+/* It looks at one descriptor, and waits for a disk at most. */
+static bool is_of_stored_file(const struct dfi_frame *frame)
+{
+    return is_answered(frame) && dfi_calls[frame->nr].arguments[0] == 'f' &&
+           frame->nr != __NR_close && is_stored(dfi_process()->files, (int)frame->args[0]);
+}
+
+__attribute__((noinline)) static long handle_lingering(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    long ret;
+
+    if (!is_blind(frame) && !is_answered(frame))
+        dfi_linger_end(files);
+    ret = dfi_handle(frame);
+    if (ret == DFI_PASS && !is_blind(frame) && !is_of_stored_file(frame))
+        dfi_linger_end(files);
+    return ret;
+}
+
+/* ---- all calls ------------------------------------------------------------------------------ */
+
 static long handle(struct dfi_frame *frame, const struct dfi_process *process)
 {
-    return process->lingers ? dfi_files_lingering(frame) : dfi_handle(frame);
+    return process->lingers ? handle_lingering(frame) : dfi_handle(frame);
 }
 
 /* Its arguments point to memory that may be given up again: not before the call is done. */

@@ -15,10 +15,8 @@
 #include "core/mount.h"
 #include "intercept/brief.h"
 #include "syscalls/files.h"
-#include "syscalls/linger.h"
 #include "syscalls/record.h"
 #include "syscalls/remote.h"
-#include "syscalls/shadow.h"
 #include "syscalls/table.h"
 
 /* ---- the map ------------------------------------------------------------------------------- */
@@ -119,18 +117,6 @@ void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t entry)
     old = dfi_handle_in(atomic_exchange(&files->map[fd], entry));
     if (old)
         dfi_fd_drop(files, old, true);
-}
-
-long dfi_fd_close(struct dfi_files *files, int fd)
-{
-    uint64_t handle = dfi_handle_in(atomic_exchange(&files->map[fd], 0));
-
-    if (!handle)
-        return -EBADF;
-    if (!dfi_linger_closed(files, fd, handle)) /* first: its shadow may become another file's */
-        dfi_kernel(__NR_close, fd);
-    dfi_linger_freed(files, (unsigned)fd);
-    return dfi_fd_drop(files, handle, true);
 }
 
 /* ---- fd.h and file.h of native/core ---------------------------------------------------------- */
@@ -292,20 +278,4 @@ void df_file_unlock_position(struct df_file *file)
 void df_lock_close(struct df_call *call, struct df_file *file, uint64_t owner)
 {
     (void)call, (void)file, (void)owner;
-}
-
-/* ---- from elsewhere -------------------------------------------------------------------------- */
-
-void dfi_fd_adopt(struct dfi_files *files, int fd)
-{
-    struct df_trip trip = dfi_trip_of(files);
-    uint64_t entry, handle;
-
-    if (fd < 0 || fd >= DFI_FD_MAX || !(entry = dfi_shadow_entry(files, fd)) || !dfi_fd_room(files))
-        return;
-    handle = dfi_handle_in(entry);
-    dfi_linger_never_at(files, handle);
-    if (atomic_load(&dfi_uses(files)[df_handle_index(handle)]) > 0 ||
-        df_trip_adopt(&trip, handle) == 0)
-        dfi_fd_enter(files, fd, entry);
 }

@@ -20,6 +20,7 @@
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
 #include "syscalls/memory.h"
+#include "syscalls/placeholder.h"
 #include "syscalls/root.h"
 #include "syscalls/sent.h"
 #include "syscalls/shadow.h"
@@ -286,7 +287,7 @@ static void end_file(struct dfi_process *process, int fd, uint64_t handle, const
     if (process->threads > 1)
         flush_open(process->files, handle, ofd);
     else
-        dfi_fd_close(process->files, fd);
+        dfi_placeholder_close(process->files, fd);
 }
 
 /* The server drops what a process had when it is gone; what close(2) would report is lost, as ever.

@@ -249,7 +249,7 @@ static inline uint64_t dfi_same_file(const struct df_ofd *a, const struct df_ofd
     return same && atomic_load(&a->handle) == handle ? handle : 0;
 }
 
-/* ---- descriptors: fd.c ---- */
+/* ---- descriptors: fd.c; their end is in placeholder.h ---- */
 
 /* Memory for what is known of descriptors, before the first file is entered. False: there is none.
  */
@@ -262,9 +262,6 @@ void dfi_fd_enter(struct dfi_files *files, int fd, uint64_t entry);
 /* As dup2(2) has replaced what the descriptor was: the former file is closed. */
 void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t entry);
 
-/* Closes the descriptor, that of the kernel too. Returns close's error. */
-long dfi_fd_close(struct dfi_files *files, int fd);
-
 /* One more, one less use of the file by this process; a mapping is one. The last one drops it. */
 void dfi_fd_hold(struct dfi_files *files, uint64_t handle);
 long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush);
@@ -274,10 +271,6 @@ long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush);
  * then; and of one whose lock a process holds that is killed, the server looks at what that process
  * has. False: there is no use to drop; without other threads, or it is just being closed. */
 bool dfi_fd_hold_beside_others(struct dfi_files *files, uint64_t handle);
-
-/* A descriptor that came from elsewhere (SCM_RIGHTS, pidfd_getfd): enters it if it is a
- * placeholder of this job. */
-void dfi_fd_adopt(struct dfi_files *files, int fd);
 
 /* ---- identity.c ---- */
 

@@ -7,10 +7,6 @@
 #include "syscalls/linger.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
-#include "intercept/run.h"
 
 static uint64_t as_opened(int fd, int flags)
 {
@@ -117,60 +113,4 @@ void dfi_linger_inherited(struct dfi_files *files)
 void dfi_linger_locked(struct dfi_files *files, const struct df_ofd *ofd)
 {
     files->linger.locked |= bit_of(ofd);
-}
-
-/* ---- before a call --------------------------------------------------------------------------- */
-
-static bool is_blind(const struct dfi_frame *frame)
-{
-    return (dfi_calls[frame->nr].traits & DFI_BLIND) != 0 &&
-           (frame->nr != __NR_mmap || (frame->args[3] & MAP_ANONYMOUS) != 0);
-}
-
-/* Where a path is the kernel's after all, dfi_way_ask() ends what lingers first. */
-static bool is_answered(const struct dfi_frame *frame)
-{
-    return (dfi_calls[frame->nr].traits & DFI_ANSWERED) != 0;
-}
-
-static bool lingers(const struct dfi_files *files, int fd)
-{
-    for (int i = 0; i < dfi_process()->lingers; i++)
-        if (files->linger.at[i].fd == fd)
-            return true;
-    return false;
-}
-
-/* A file of the kernel's that has blocks. Those of proc and its like have none: they may tell of
- * our descriptors, or wait for events. Not asked where a filter may end who calls fstat(2). */
-static bool is_stored(struct dfi_files *files, int fd)
-{
-    struct stat st;
-
-    if (lingers(files, fd) || !dfi_run_has(DFI_RUN_OPENAT2))
-        return false;
-    if (files->linger.stored != fd && dfi_kernel(__NR_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        st.st_blocks > 0)
-        files->linger.stored = fd;
-    return files->linger.stored == fd;
-}
-
-/* It looks at one descriptor, and waits for a disk at most. */
-static bool is_of_stored_file(const struct dfi_frame *frame)
-{
-    return is_answered(frame) && dfi_calls[frame->nr].arguments[0] == 'f' &&
-           frame->nr != __NR_close && is_stored(dfi_process()->files, (int)frame->args[0]);
-}
-
-long dfi_files_lingering(struct dfi_frame *frame)
-{
-    struct dfi_files *files = dfi_process()->files;
-    long ret;
-
-    if (!is_blind(frame) && !is_answered(frame))
-        dfi_linger_end(files);
-    ret = dfi_handle(frame);
-    if (ret == DFI_PASS && !is_blind(frame) && !is_of_stored_file(frame))
-        dfi_linger_end(files);
-    return ret;
 }
