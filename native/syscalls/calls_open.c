@@ -6,11 +6,11 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
+#include "syscalls/fdinfo.h"
 #include "syscalls/mounts.h"
 #include "syscalls/name.h"
 #include "syscalls/node.h"
 #include "syscalls/number.h"
-#include "syscalls/proc.h"
 #include "syscalls/proc_maps.h"
 #include "syscalls/restricted.h"
 #include "syscalls/shadow.h"

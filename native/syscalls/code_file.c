@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "intercept/brief.h"
-#include "syscalls/proc.h"
+#include "syscalls/proc_link.h"
 #include "syscalls/shadow.h"
 #include "syscalls/shadow_fill.h"
 #include "syscalls/shadow_kept.h"

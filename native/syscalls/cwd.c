@@ -11,7 +11,7 @@
 #include "core/walk.h"
 #include "intercept/brief.h"
 #include "syscalls/number.h"
-#include "syscalls/proc.h"
+#include "syscalls/proc_link.h"
 #include "syscalls/shadow.h"
 
 #define TREE     "/t"

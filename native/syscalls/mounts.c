@@ -12,6 +12,7 @@
 #include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/proc.h"
+#include "syscalls/replace.h"
 #include "syscalls/table.h"
 
 enum list { NO_LIST, MOUNTINFO, MOUNTS };

@@ -16,10 +16,6 @@ enum dfi_proc {
 /* A name of nothing: what else is wrong with a call the kernel says before it looks. */
 #define DFI_PROC_NOTHING "/proc/self/none/none"
 
-/* The name /proc/self/fd/<fd>. */
-#define DFI_PROC_LINK_MAX 32 /* bytes */
-void dfi_proc_link(int fd, char out[DFI_PROC_LINK_MAX]);
-
 /* What an absolute path begins with; *rest is where the path goes on behind it ('/' or the end). */
 enum dfi_proc dfi_proc_look(struct dfi_files *files, const char *path, int *fd, const char **rest);
 
@@ -44,13 +40,6 @@ enum dfi_proc dfi_proc_other(const struct dfi_files *files, const char *path, ch
 long dfi_proc_shown(const struct dfi_files *files, const char *link, char text[PATH_MAX],
                     size_t len);
 
-/*
- * `fd` is what the kernel has opened, read-only. If it is /proc/<pid>/fdinfo/5 and its like, of a
- * file of a mount: another one takes its place, with position, flags and inode of the file (as they
- * are now) instead of those of what stands in for it. -errno, and fd is closed: there is no memory.
- */
-long dfi_proc_fdinfo(const struct dfi_files *files, int fd);
-
 /* Whether what is open there is called by that word in the directory of this process, or of one of
  * its threads. */
 bool dfi_proc_is_own(int fd, const char *word);
@@ -62,9 +51,9 @@ bool dfi_proc_lists_fds(int fd);
 /* What follows the directory of a process, whichever it is; NULL: the path is another. */
 const char *dfi_proc_behind_process(const char *path);
 
-/* What is written in `memory`, a memfd, takes the place of what fd is, read-only, unless error is
- * one; memory (< 0: none) is closed. fd, or -errno, and then fd is closed. */
-long dfi_proc_replace(int fd, long memory, long error);
+/* What follows the number of a process or a descriptor, of a text that begins at a slash; NULL: it
+ * is no such name. */
+const char *dfi_proc_behind_number(const char *text, int *number);
 
 /* What /proc/self/exe shows: the program's file by its own name, whatever links led to it. */
 void dfi_proc_exe(char out[PATH_MAX]);

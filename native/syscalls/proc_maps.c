@@ -19,6 +19,7 @@
 #include "intercept/text.h"
 #include "syscalls/number.h"
 #include "syscalls/proc.h"
+#include "syscalls/replace.h"
 
 #define NAME_COLUMN 73 /* of a line: fs/proc/task_mmu.c */
 #define BUFFER      (4 * PATH_MAX)

@@ -13,7 +13,7 @@
 #include "intercept/brief.h"
 #include "syscalls/code_file.h"
 #include "syscalls/cwd.h"
-#include "syscalls/proc.h"
+#include "syscalls/proc_link.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow_fill.h"
 #include "syscalls/way.h"

@@ -9,7 +9,7 @@
 
 #include "syscalls/cwd.h"
 #include "syscalls/files.h"
-#include "syscalls/proc.h"
+#include "syscalls/proc_link.h"
 
 /* A link to a directory whose name is ours alone: that of a process's working directory, say. */
 static size_t shown(char *name, size_t len)
