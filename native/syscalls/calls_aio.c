@@ -10,11 +10,11 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 
+#include "client/record.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "syscalls/map.h"
-#include "syscalls/record.h"
 #include "syscalls/rw_flags.h"
 
 /* ---- one request -------------------------------------------------------------------------------

@@ -7,9 +7,9 @@
 #include <sys/time.h>
 #include <utime.h>
 
+#include "client/ids.h"
 #include "core/calls.h"
 #include "syscalls/handlers.h"
-#include "syscalls/ids.h"
 #include "syscalls/known.h"
 #include "syscalls/mounts.h"
 #include "syscalls/node.h"

@@ -9,12 +9,12 @@
 #include <poll.h>
 #include <sys/vfs.h>
 
+#include "client/files.h"
+#include "client/record.h"
 #include "core/caller.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
-#include "syscalls/files.h"
-#include "syscalls/record.h"
 
 #define BUFFER_SIZE ((size_t)128 << 10)
 

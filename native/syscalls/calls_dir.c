@@ -7,20 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ids.h"
+#include "client/table.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/table.h"
 #include "core/walk.h"
 #include "syscalls/cwd.h"
-#include "syscalls/ids.h"
 #include "syscalls/linger.h"
 #include "syscalls/listing.h"
 #include "syscalls/name.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
 #include "syscalls/steps.h"
-#include "syscalls/table.h"
 #include "syscalls/way.h"
 
 /* ---- listings -------------------------------------------------------------------------------- */

@@ -18,8 +18,8 @@
 #include <sys/epoll.h>
 
 #include "channel/join.h"
+#include "client/number.h"
 #include "intercept/brief.h"
-#include "syscalls/number.h"
 #include "syscalls/ready.h"
 
 #define TOKEN     0xdfe90002u /* no address and no small number begins so */

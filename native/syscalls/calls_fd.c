@@ -8,15 +8,15 @@
 #include <linux/fs.h>
 #include <string.h>
 
+#include "client/files.h"
+#include "client/record.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/ioctl.h"
 #include "intercept/brief.h"
 #include "syscalls/calls_lock.h"
-#include "syscalls/files.h"
 #include "syscalls/linger.h"
 #include "syscalls/placeholder.h"
-#include "syscalls/record.h"
 
 /* ---- close ----------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
  */
 #include <fcntl.h>
 
+#include "client/files.h"
 #include "intercept/brief.h"
-#include "syscalls/files.h"
 
 #define PATH_BENEATH 1 /* linux/landlock.h, which headers of Linux before 5.13 do not have */
 #define RIGHTS_MAX   64

@@ -4,7 +4,7 @@
 #ifndef DF_SYSCALLS_CALLS_LOCK_H
 #define DF_SYSCALLS_CALLS_LOCK_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* F_GETLK, F_SETLK, F_SETLKW and their F_OFD_ forms, with the arguments of fcntl(2) in the frame,
  * on a descriptor of the file. 0 or -errno as there; -EFAULT: no struct flock can be read or

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "client/own.h"
 #include "intercept/maps.h"
-#include "syscalls/own.h"
 
 #define FLAGS (MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)
 

@@ -13,13 +13,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client/files.h"
+#include "client/table.h"
 #include "core/route.h"
 #include "core/table.h"
 #include "syscalls/calls_socket.h"
-#include "syscalls/files.h"
 #include "syscalls/placeholder.h"
 #include "syscalls/sent.h"
-#include "syscalls/table.h"
 
 #define CONTROL_MAX                                                                                \
     4096 /* bytes of control messages that are looked at: 253 descriptors and more */

@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "client/number.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "syscalls/fdinfo.h"
 #include "syscalls/mounts.h"
 #include "syscalls/name.h"
 #include "syscalls/node.h"
-#include "syscalls/number.h"
 #include "syscalls/proc_maps.h"
 #include "syscalls/restricted.h"
 #include "syscalls/shadow.h"

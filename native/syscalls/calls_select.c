@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/select.h>
 
+#include "client/number.h"
 #include "intercept/brief.h"
-#include "syscalls/number.h"
 #include "syscalls/ready.h"
 
 #define BITS      64            /* of a word */

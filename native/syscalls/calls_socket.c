@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "client/number.h"
+#include "client/table.h"
 #include "core/calls.h"
 #include "core/route.h"
 #include "core/table.h"
@@ -18,11 +20,9 @@
 #include "syscalls/calls_socket.h"
 #include "syscalls/cwd.h"
 #include "syscalls/node.h"
-#include "syscalls/number.h"
 #include "syscalls/proc.h"
 #include "syscalls/root.h"
 #include "syscalls/steps.h"
-#include "syscalls/table.h"
 
 /* An address with a path, terminated. */
 struct address {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+#include "client/number.h"
 #include "syscalls/handlers.h"
-#include "syscalls/number.h"
 #include "syscalls/shadow.h"
 
 #define TRIES 8 /* a stand-in gets another name when its object is moved */

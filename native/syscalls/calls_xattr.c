@@ -10,11 +10,11 @@
 
 #include <linux/xattr.h> /* behind sys/xattr.h, whose names it then leaves alone */
 
+#include "client/ids.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
 #include "syscalls/cwd.h"
-#include "syscalls/ids.h"
 #include "syscalls/way.h"
 
 #define NAME_SIZE      256   /* XATTR_NAME_MAX and NUL */

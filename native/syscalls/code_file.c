@@ -9,8 +9,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "client/proc_link.h"
 #include "intercept/brief.h"
-#include "syscalls/proc_link.h"
 #include "syscalls/shadow.h"
 #include "syscalls/shadow_fill.h"
 #include "syscalls/shadow_kept.h"

@@ -11,7 +11,7 @@
 #ifndef DF_SYSCALLS_CODE_FILE_H
 #define DF_SYSCALLS_CODE_FILE_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* A descriptor of it, to read, for the caller to close (dfi_brief_close()). -ENOENT: there is none,
  * for whatever reason; who asks makes a copy, of `wanted` bytes. Where these are few of the file,

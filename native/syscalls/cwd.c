@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/number.h"
+#include "client/proc_link.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
-#include "syscalls/number.h"
-#include "syscalls/proc_link.h"
 #include "syscalls/shadow.h"
 
 #define TREE     "/t"

@@ -19,8 +19,8 @@
 #ifndef DF_SYSCALLS_CWD_H
 #define DF_SYSCALLS_CWD_H
 
-#include "syscalls/files.h"
-#include "syscalls/record.h"
+#include "client/files.h"
+#include "client/record.h"
 
 /* At start: makes the directories above mountpoints. */
 void dfi_cwd_begin(struct dfi_files *files);

@@ -9,15 +9,15 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "client/number.h"
+#include "client/proc_link.h"
+#include "client/record.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/mounts.h"
-#include "syscalls/number.h"
 #include "syscalls/proc.h"
-#include "syscalls/proc_link.h"
-#include "syscalls/record.h"
 #include "syscalls/replace.h"
 #include "syscalls/shadow.h"
 

@@ -4,7 +4,7 @@
 #ifndef DF_SYSCALLS_FDINFO_H
 #define DF_SYSCALLS_FDINFO_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /*
  * `fd` is what the kernel has opened, read-only. If it is /proc/<pid>/fdinfo/5 and its like, of a

@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include "channel/join.h"
+#include "client/ids.h"
+#include "client/table.h"
 #include "intercept/brief.h"
 #include "intercept/run.h"
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/ids.h"
 #include "syscalls/linger.h"
 #include "syscalls/map.h"
 #include "syscalls/map_copies.h"
@@ -24,7 +25,6 @@
 #include "syscalls/root.h"
 #include "syscalls/sent.h"
 #include "syscalls/shadow.h"
-#include "syscalls/table.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "channel/join.h"
+#include "client/table.h"
 #include "intercept/exec.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
@@ -17,7 +18,6 @@
 #include "syscalls/root.h"
 #include "syscalls/sent.h"
 #include "syscalls/shadow.h"
-#include "syscalls/table.h"
 
 /* Of the fork under way, under its locks. */
 static uint32_t unborn DFI_HOT;    /* client id of the child */

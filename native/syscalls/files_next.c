@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "channel/map.h"
+#include "client/ids.h"
 #include "intercept/text.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/ids.h"
 #include "syscalls/linger.h"
 #include "syscalls/map.h"
 #include "syscalls/root.h"

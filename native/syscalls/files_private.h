@@ -5,7 +5,7 @@
 #ifndef DF_SYSCALLS_FILES_PRIVATE_H
 #define DF_SYSCALLS_FILES_PRIVATE_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* ---- files.c ---- */
 

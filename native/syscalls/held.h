@@ -7,7 +7,7 @@
 #define DF_SYSCALLS_HELD_H
 
 #include "channel/held.h"
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* The process holds the chunk from now on. False: there is no room to say so. */
 bool dfi_held_add(struct dfi_files *files, uint64_t ino, uint64_t key);

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ids.h"
 #include "core/caller.h"
 #include "core/export.h"
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/table.h"
 #include "intercept/intercept.h"
-#include "syscalls/ids.h"
 
 struct question {
     struct df_trip trip;

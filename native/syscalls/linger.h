@@ -15,7 +15,7 @@
 #ifndef DF_SYSCALLS_LINGER_H
 #define DF_SYSCALLS_LINGER_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* A placeholder has been made, or taken over, by an open(2) with these flags. */
 void dfi_linger_opened(struct dfi_files *files, int fd, struct df_ofd *ofd, int flags);

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/table.h"
 #include "core/table.h"
-#include "syscalls/table.h"
 
 /* The lowest directory above a mountpoint that is there, as far as it was when it was looked for.
  */

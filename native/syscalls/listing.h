@@ -6,7 +6,7 @@
 #ifndef DF_SYSCALLS_LISTING_H
 #define DF_SYSCALLS_LISTING_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* getdents64(2) of a directory of the kernel's, without what is ours. */
 long dfi_listing_read(const struct dfi_files *files, int fd, unsigned long program, size_t size);

@@ -5,9 +5,9 @@
  */
 #include <dirent.h>
 
+#include "client/number.h"
 #include "intercept/brief.h"
 #include "syscalls/listing.h"
-#include "syscalls/number.h"
 #include "syscalls/proc.h"
 
 /* Of getdents64(2), as long as the longest entry of a descriptor, which has ten digits. */

@@ -8,7 +8,7 @@
 #ifndef DF_SYSCALLS_MAP_COPIES_H
 #define DF_SYSCALLS_MAP_COPIES_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* The file that copies are of, for /proc/self/maps. Under the lock of the mappings. */
 struct dfi_copied {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 struct dfi_map_request {
     unsigned long address, length, prot, flags, offset;

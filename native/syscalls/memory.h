@@ -6,7 +6,7 @@
 #ifndef DF_SYSCALLS_MEMORY_H
 #define DF_SYSCALLS_MEMORY_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 #define DFI_CGROUP_MAX                                                                             \
     1024 /* bytes of the name of its directory; of a longer one nothing is known */

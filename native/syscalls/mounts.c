@@ -9,11 +9,11 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
+#include "client/table.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
 #include "syscalls/proc.h"
 #include "syscalls/replace.h"
-#include "syscalls/table.h"
 
 enum list { NO_LIST, MOUNTINFO, MOUNTS };
 

@@ -4,7 +4,7 @@
 #ifndef DF_SYSCALLS_MOUNTS_H
 #define DF_SYSCALLS_MOUNTS_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* The id that a mount has in mountinfo, far above any that the kernel has given out; `mount` is
  * that of native/core, the minor number of st_dev. */

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "channel/sys.h"
+#include "client/record.h"
 #include "core/mount.h"
 #include "core/use.h"
 #include "core/walk.h"
-#include "syscalls/record.h"
 #include "syscalls/steps.h"
 
 static const char deleted[] = " (deleted)";

@@ -4,7 +4,7 @@
 #ifndef DF_SYSCALLS_NAME_H
 #define DF_SYSCALLS_NAME_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* Memory of PATH_MAX bytes for the name of a file that was opened, "" so far, which is kept for
  * all; NULL: there is no room. */

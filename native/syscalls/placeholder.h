@@ -5,7 +5,7 @@
 #ifndef DF_SYSCALLS_PLACEHOLDER_H
 #define DF_SYSCALLS_PLACEHOLDER_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* Closes the descriptor, that of the kernel too. Returns close's error. */
 long dfi_placeholder_close(struct dfi_files *files, int fd);

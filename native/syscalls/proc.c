@@ -9,13 +9,13 @@
 #include <limits.h>
 #include <string.h>
 
+#include "client/number.h"
+#include "client/proc_link.h"
+#include "client/record.h"
 #include "core/fd.h"
 #include "intercept/shown.h"
 #include "syscalls/cwd.h"
 #include "syscalls/name.h"
-#include "syscalls/number.h"
-#include "syscalls/proc_link.h"
-#include "syscalls/record.h"
 #include "syscalls/shadow.h"
 
 /* Where the next component begins: what lies before it stands for one slash. */

@@ -4,7 +4,7 @@
 #ifndef DF_SYSCALLS_PROC_H
 #define DF_SYSCALLS_PROC_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 enum dfi_proc {
     DFI_PROC_NONE, /* nothing of ours */

@@ -13,11 +13,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "client/number.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
-#include "syscalls/number.h"
 #include "syscalls/proc.h"
 #include "syscalls/replace.h"
 

@@ -4,7 +4,7 @@
 #ifndef DF_SYSCALLS_PROC_MAPS_H
 #define DF_SYSCALLS_PROC_MAPS_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /*
  * `fd` is what the kernel has opened by that path, read-only. If it is /proc/<pid>/maps or smaps of

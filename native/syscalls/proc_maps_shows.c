@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/record.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
@@ -14,7 +15,6 @@
 #include "core/walk.h"
 #include "syscalls/map.h"
 #include "syscalls/name.h"
-#include "syscalls/record.h"
 
 /* ---- what is ours ---------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/proc_link.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/scan.h"
@@ -13,7 +14,6 @@
 #include "intercept/brief.h"
 #include "syscalls/code_file.h"
 #include "syscalls/cwd.h"
-#include "syscalls/proc_link.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow_fill.h"
 #include "syscalls/way.h"

@@ -11,7 +11,7 @@
 
 #include <time.h>
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* The end of a wait. */
 struct dfi_until {

@@ -5,7 +5,7 @@
  * While a file is mapped by some program of the job its bytes are those of its shadow file, which
  * the mappings show: reads come from there, and writes go there first (map.h).
  */
-#include "syscalls/remote.h"
+#include "client/remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,10 @@
 #include <sys/syscall.h>
 
 #include "channel/trip.h"
+#include "client/files.h"
+#include "client/record.h"
 #include "core/mount.h"
 #include "intercept/intercept.h"
-#include "syscalls/files.h"
-#include "syscalls/record.h"
 #include "syscalls/shadow_chunks.h"
 
 static struct df_trip trip_of(struct df_fs *fs, struct df_call *call)

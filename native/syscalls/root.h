@@ -13,7 +13,7 @@
 #ifndef DF_SYSCALLS_ROOT_H
 #define DF_SYSCALLS_ROOT_H
 
-#include "syscalls/record.h"
+#include "client/record.h"
 #include "syscalls/way.h"
 
 /* The handle of the root; 0: that of the kernel. */

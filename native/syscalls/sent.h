@@ -5,7 +5,7 @@
 #ifndef DF_SYSCALLS_SENT_H
 #define DF_SYSCALLS_SENT_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* Of the file, which is open, one descriptor more is about to be sent. */
 void dfi_sent_hold(struct dfi_files *files, uint64_t handle);

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/number.h"
+#include "client/proc_link.h"
 #include "intercept/brief.h"
 #include "syscalls/linger.h"
-#include "syscalls/number.h"
-#include "syscalls/proc_link.h"
 
 /* What an open(2) of a placeholder takes over from that of the file: by its mode the kernel judges
  * locks and mappings. fcntl(F_GETFL) shows the file's own flags. */

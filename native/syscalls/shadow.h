@@ -27,9 +27,9 @@
 #include <string.h>
 
 #include "channel/held.h"
+#include "client/files.h"
+#include "client/record.h"
 #include "core/file.h"
-#include "syscalls/files.h"
-#include "syscalls/record.h"
 
 #define DFI_SHADOW_MAPPED   DF_OFD_MAPPED  /* of df_ofd.marks: bytes are those of the data file */
 #define DFI_SHADOW_CHUNKED  DF_OFD_CHUNKED /* as far as they are there */

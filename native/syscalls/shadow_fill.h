@@ -4,7 +4,7 @@
 #ifndef DF_SYSCALLS_SHADOW_FILL_H
 #define DF_SYSCALLS_SHADOW_FILL_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 /* Bytes read at a time; a piece of zeros stays a hole of the data file. */
 #define DFI_FILL_PIECE ((size_t)256 << 10)

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "channel/frames.h"
+#include "client/number.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
-#include "syscalls/number.h"
 #include "syscalls/shadow.h"
 
 #define KEPT_DATA   'k'

@@ -16,7 +16,7 @@
 #ifndef DF_SYSCALLS_SHADOW_KEPT_H
 #define DF_SYSCALLS_SHADOW_KEPT_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 #include "syscalls/shadow.h"
 
 #define DFI_KEPT_LEAST ((off_t)64 << 10) /* bytes: to copy fewer is as cheap as a name */

@@ -9,7 +9,7 @@
 #ifndef DF_SYSCALLS_STEPS_H
 #define DF_SYSCALLS_STEPS_H
 
-#include "syscalls/record.h"
+#include "client/record.h"
 
 #define DFI_STEPS_OUTSIDE (-1) /* dfi_steps.mount */
 

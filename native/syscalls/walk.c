@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "client/files.h"
+#include "client/proc_link.h"
 #include "syscalls/cwd.h"
-#include "syscalls/files.h"
-#include "syscalls/proc_link.h"
 
 /* A link to a directory whose name is ours alone: that of a process's working directory, say. */
 static size_t shown(char *name, size_t len)

@@ -1,6 +1,7 @@
 /*
  * way.c - takes the paths of a call from the program's memory, and asks mounts and kernel in turn.
  */
+#include "client/table.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
@@ -11,7 +12,6 @@
 #include "syscalls/proc.h"
 #include "syscalls/root.h"
 #include "syscalls/shadow.h"
-#include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
 #define NR_SETXATTRAT 463 /* which headers of Linux before 6.13 do not have */

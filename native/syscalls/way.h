@@ -15,8 +15,8 @@
 
 #include <string.h>
 
-#include "syscalls/files.h"
-#include "syscalls/record.h"
+#include "client/files.h"
+#include "client/record.h"
 
 /* One path of the call. */
 struct dfi_leg {

@@ -4,6 +4,7 @@
  */
 #include <linux/openat2.h>
 
+#include "client/table.h"
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/table.h"
@@ -11,7 +12,6 @@
 #include "intercept/brief.h"
 #include "intercept/run.h"
 #include "syscalls/cwd.h"
-#include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
 const char *dfi_way_asked(const struct dfi_way *way, unsigned which, int *dirfd)

@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <sys/inotify.h>
 
+#include "client/table.h"
 #include "core/fd.h"
 #include "core/walk.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
-#include "syscalls/table.h"
 #include "syscalls/way_private.h"
 
 /* The rest behind /proc/self/fd/5 and its like begins at the object itself, which is a directory if

@@ -7,7 +7,7 @@ import pytest
 
 from .tree import NATIVE, without_comments
 
-ROOMS = [NATIVE / "intercept", NATIVE / "syscalls"]
+ROOMS = [NATIVE / room for room in ("intercept", "syscalls", "client")]
 NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
 #: Macros that make handlers: the first argument is the name.

@@ -4,14 +4,14 @@
  * A place in the server's table is a place here: a df_mount is never moved, so a call that is under
  * way while the table changes goes on with the mount it found, or with one that the server refuses.
  */
-#include "syscalls/table.h"
+#include "client/table.h"
 
 #include <string.h>
 
+#include "client/remote.h"
 #include "core/scan.h"
 #include "core/table.h"
 #include "intercept/intercept.h"
-#include "syscalls/remote.h"
 
 static struct dfi_lock lock DFI_HOT; /* of one refresh */
 static struct { /* the first places, which most programs use alone, lie on one page */

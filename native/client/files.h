@@ -5,8 +5,8 @@
  * Made, copied and ended by the functions dfi_files_* of intercept.h (files*.c). Reached by
  * dfi_process()->files: a child of vfork(2) has its own.
  */
-#ifndef DF_SYSCALLS_FILES_H
-#define DF_SYSCALLS_FILES_H
+#ifndef DF_CLIENT_FILES_H
+#define DF_CLIENT_FILES_H
 
 #include <stdatomic.h>
 

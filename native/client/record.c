@@ -2,16 +2,16 @@
  * record.c - the gate of native/core where there is no thread-local storage and nothing to wait
  * for: mounts and open files belong to the server, which knows who uses them.
  */
-#include "syscalls/record.h"
+#include "client/record.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "client/files.h"
 #include "core/caller.h"
 #include "core/mount.h"
 #include "core/route.h"
 #include "intercept/intercept.h"
-#include "syscalls/files.h"
 
 struct dfi_record *dfi_record_now(void)
 {

@@ -9,11 +9,11 @@
  * Until its maps are written, a namespace has no ids: then all owners are shown as nobody's, and
  * files are made by who the process was.
  */
-#ifndef DF_SYSCALLS_IDS_H
-#define DF_SYSCALLS_IDS_H
+#ifndef DF_CLIENT_IDS_H
+#define DF_CLIENT_IDS_H
 
+#include "client/files.h"
 #include "intercept/text.h"
-#include "syscalls/files.h"
 
 struct dfi_id_range {
     uint32_t inside, outside, count;

@@ -2,12 +2,12 @@
  * record.h - what a call into native/core needs of its thread while it lasts: the record of the
  * gate and the files it uses. On the stack of the handler; nothing of it outlives the call.
  */
-#ifndef DF_SYSCALLS_RECORD_H
-#define DF_SYSCALLS_RECORD_H
+#ifndef DF_CLIENT_RECORD_H
+#define DF_CLIENT_RECORD_H
 
+#include "client/files.h"
 #include "core/fd.h"
 #include "core/gate.h"
-#include "syscalls/files.h"
 
 #define DFI_RECORD_FILES 4 /* in use by one call at a time */
 

@@ -1,5 +1,5 @@
 /*
- * test_syscalls_table.c - which path leads to which mount of a server, and numbers as text.
+ * test_client_table.c - which path leads to which mount of a server, and numbers as text.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 #include <cmocka.h>
 
 #include "channel/layout.h"
+#include "client/number.h"
+#include "client/remote.h"
+#include "client/table.h"
 #include "core/table.h"
 #include "intercept/intercept.h"
-#include "syscalls/number.h"
-#include "syscalls/remote.h"
-#include "syscalls/table.h"
 
 /* What table.c asks of its surroundings: one thread, and no op is called. */
 struct df_fs dfi_remote;

@@ -3,10 +3,10 @@
  * server's segment, three quarters of a GiB of which little is ever touched, and what the processes
  * of the run share.
  */
-#ifndef DF_SYSCALLS_OWN_H
-#define DF_SYSCALLS_OWN_H
+#ifndef DF_CLIENT_OWN_H
+#define DF_CLIENT_OWN_H
 
-#include "syscalls/files.h"
+#include "client/files.h"
 
 static inline unsigned long dfi_own_space(const struct dfi_files *files)
 {

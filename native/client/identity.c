@@ -6,9 +6,9 @@
 #include <linux/sched.h>
 #include <signal.h>
 
+#include "client/files.h"
+#include "client/ids.h"
 #include "core/caller.h"
-#include "syscalls/files.h"
-#include "syscalls/ids.h"
 
 bool dfi_capable(uint32_t wanted)
 {

@@ -1,8 +1,8 @@
 /*
  * number.h - numbers as text, without libc.
  */
-#ifndef DF_SYSCALLS_NUMBER_H
-#define DF_SYSCALLS_NUMBER_H
+#ifndef DF_CLIENT_NUMBER_H
+#define DF_CLIENT_NUMBER_H
 
 #include <stdint.h>
 

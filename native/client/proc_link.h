@@ -1,12 +1,12 @@
 /*
  * proc_link.h - the name by which the kernel is asked for what a descriptor is.
  */
-#ifndef DF_SYSCALLS_PROC_LINK_H
-#define DF_SYSCALLS_PROC_LINK_H
+#ifndef DF_CLIENT_PROC_LINK_H
+#define DF_CLIENT_PROC_LINK_H
 
 #include <string.h>
 
-#include "syscalls/number.h"
+#include "client/number.h"
 
 #define DFI_PROC_LINK_MAX 32 /* bytes */
 

@@ -1,14 +1,14 @@
 /*
  * ids.c - ids of a user namespace, and those of the run.
  */
-#include "syscalls/ids.h"
+#include "client/ids.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "client/number.h"
 #include "intercept/brief.h"
-#include "syscalls/number.h"
 
 #define NOBODY   65534 /* /proc/sys/kernel/overflowuid, unless somebody has changed it */
 #define MAP_SIZE 12288 /* 340 ranges, of 33 bytes each */

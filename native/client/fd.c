@@ -9,15 +9,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "client/files.h"
+#include "client/record.h"
+#include "client/remote.h"
+#include "client/table.h"
 #include "core/call.h"
 #include "core/fd.h"
 #include "core/lock.h"
 #include "core/mount.h"
 #include "intercept/brief.h"
-#include "syscalls/files.h"
-#include "syscalls/record.h"
-#include "syscalls/remote.h"
-#include "syscalls/table.h"
 
 /* ---- the map ------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /*
  * table.h - the mounts of the server, as the df_mount that native/core knows. See core/table.h.
  */
-#ifndef DF_SYSCALLS_TABLE_H
-#define DF_SYSCALLS_TABLE_H
+#ifndef DF_CLIENT_TABLE_H
+#define DF_CLIENT_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "syscalls/own.h"
+#include "client/own.h"
 
 /* Not what the core has raised for a moment, which it will put back. */
 static long call_alone(const struct dfi_frame *frame)
