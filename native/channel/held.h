@@ -1,8 +1,8 @@
 /*
  * held.h - which chunks of mapped files the processes of a run may touch: the file "held" of the
- * shadow directory, mapped by those that have such files (syscalls/held.c).
+ * shadow directory, mapped by those that have such files (shadows/held.c).
  *
- * A chunk of a data file (syscalls/shadow_chunks.c) may be given up when nobody holds it. An entry
+ * A chunk of a data file (shadows/shadow_chunks.c) may be given up when nobody holds it. An entry
  * comes and goes under the lock of its file's chunks, so who has that lock reads entries of this
  * file as they are; those of other files may change meanwhile, and mean nothing to him. A process
  * writes its own holder only. The server frees that of a process that is gone.

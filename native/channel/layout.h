@@ -191,7 +191,7 @@ _Static_assert(offsetof(struct df_ofd, position_lock) == 64 && sizeof(struct df_
 #define DF_OFD_BRINGS 2
 
 /* A handle: generation << 32 | index. Never 0, and never negative as an off_t: placeholders have it
- * as their position (native/syscalls/shadow.h). */
+ * as their position (native/shadows/shadow.h). */
 #define DF_GENERATION_MAX INT32_MAX
 
 static inline uint32_t df_handle_index(uint64_t handle)

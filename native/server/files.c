@@ -107,7 +107,7 @@ static void fill_ofd(struct df_ofd *ofd, uint64_t handle, struct df_file *file, 
     atomic_store(&ofd->handle, handle);
 }
 
-/* What its file is, whose descriptions are all marked (native/syscalls/shadow_map.c). After it can
+/* What its file is, whose descriptions are all marked (native/shadows/shadow_map.c). After it can
  * be found: who marks them meanwhile finds this one, or this finds what he has done. */
 static void take_marks(struct df_files *files, uint32_t index)
 {

@@ -1,6 +1,6 @@
 /*
  * mapped.c - files that programs of a run have mapped: their bytes lie in data files of the run's
- * directory (syscalls/shadow_map.c), named by mount and inode number.
+ * directory (shadows/shadow_map.c), named by mount and inode number.
  *
  * A program writes back what it stored in memory, unless it is killed, or has used up its memory or
  * its descriptors: then that is done here, before its files are closed, by messages as its own
@@ -198,7 +198,7 @@ static size_t compare_piece(struct letter *l, int data, size_t size, off_t offse
     return (size_t)had;
 }
 
-/* That of the programs that change the file (syscalls/shadow.h). Who has it may wait for us, or be
+/* That of the programs that change the file (shadows/shadow.h). Who has it may wait for us, or be
  * stopped: not for ever, and not again. */
 static bool lock_file(struct letter *l)
 {

@@ -1,7 +1,7 @@
 /*
  * place.c - placeholders for clients that have none: processes that have joined from Python or C.
  *
- * In the directory of the runs each open file has a shadow file (syscalls/shadow.c), on which the
+ * In the directory of the runs each open file has a shadow file (shadows/shadow.c), on which the
  * kernel keeps the locks of programs. Here others get a descriptor of it. Locks that belong to an
  * open file description are to be those of all processes that have it; whoever already has the
  * placeholder hands it on by fork, so only where several processes had the file before it was first
@@ -16,7 +16,7 @@
 
 #include "server/files_private.h"
 
-/* Programs of the runs may have other ids: as syscalls/shadow.c makes it. */
+/* Programs of the runs may have other ids: as shadows/shadow.c makes it. */
 static int make_directory(const char *shadow)
 {
     char path[PATH_MAX];

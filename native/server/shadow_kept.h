@@ -1,6 +1,6 @@
 /*
  * shadow_kept.h - data files that are kept for the next who maps their file
- * (syscalls/shadow_kept.h): how much is kept, and what must not be.
+ * (shadows/shadow_kept.h): how much is kept, and what must not be.
  */
 #ifndef DF_SERVER_SHADOW_KEPT_H
 #define DF_SERVER_SHADOW_KEPT_H

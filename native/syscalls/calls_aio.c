@@ -14,7 +14,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
-#include "syscalls/map.h"
+#include "shadows/map.h"
 #include "syscalls/rw_flags.h"
 
 /* ---- one request -------------------------------------------------------------------------------

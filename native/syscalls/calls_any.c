@@ -8,8 +8,8 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
-#include "syscalls/linger.h"
-#include "syscalls/placeholder.h"
+#include "shadows/linger.h"
+#include "shadows/placeholder.h"
 #include "syscalls/root.h"
 #include "syscalls/way.h"
 

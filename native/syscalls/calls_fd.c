@@ -14,9 +14,9 @@
 #include "core/fd.h"
 #include "core/ioctl.h"
 #include "intercept/brief.h"
+#include "shadows/linger.h"
+#include "shadows/placeholder.h"
 #include "syscalls/calls_lock.h"
-#include "syscalls/linger.h"
-#include "syscalls/placeholder.h"
 
 /* ---- close ----------------------------------------------------------------------------------- */
 

@@ -11,8 +11,8 @@
 
 #include "channel/trip.h"
 #include "core/calls.h"
+#include "shadows/map.h"
 #include "syscalls/handlers.h"
-#include "syscalls/map.h"
 #include "syscalls/rw_flags.h"
 
 DFI_BY_FD(read, df_call_read(fd, (void *)a[1], a[2]))

@@ -11,7 +11,7 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/flock.h"
-#include "syscalls/linger.h"
+#include "shadows/linger.h"
 
 /* ---- where they are kept --------------------------------------------------------------------- */
 

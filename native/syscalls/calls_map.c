@@ -12,12 +12,12 @@
 
 #include "intercept/brief.h"
 #include "intercept/rewrite.h"
-#include "syscalls/code_file.h"
-#include "syscalls/map.h"
-#include "syscalls/map_copies.h"
+#include "shadows/code_file.h"
+#include "shadows/map.h"
+#include "shadows/map_copies.h"
+#include "shadows/shadow.h"
+#include "shadows/shadow_kept.h"
 #include "syscalls/map_request.h"
-#include "syscalls/shadow.h"
-#include "syscalls/shadow_kept.h"
 
 #define PAGE        4096ul
 #define PROTECTIONS (PROT_READ | PROT_WRITE | PROT_EXEC) /* other bits mmap(2) does not look at */

@@ -17,9 +17,9 @@
 #include "client/table.h"
 #include "core/route.h"
 #include "core/table.h"
+#include "shadows/placeholder.h"
+#include "shadows/sent.h"
 #include "syscalls/calls_socket.h"
-#include "syscalls/placeholder.h"
-#include "syscalls/sent.h"
 
 #define CONTROL_MAX                                                                                \
     4096 /* bytes of control messages that are looked at: 253 descriptors and more */

@@ -10,12 +10,12 @@
 #include "core/walk.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
+#include "shadows/shadow.h"
 #include "syscalls/cwd.h"
 #include "syscalls/handlers.h"
 #include "syscalls/node.h"
 #include "syscalls/proc.h"
 #include "syscalls/root.h"
-#include "syscalls/shadow.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 

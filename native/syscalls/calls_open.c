@@ -7,13 +7,13 @@
 #include "client/number.h"
 #include "core/calls.h"
 #include "core/fd.h"
+#include "shadows/shadow.h"
 #include "syscalls/fdinfo.h"
 #include "syscalls/mounts.h"
 #include "syscalls/name.h"
 #include "syscalls/node.h"
 #include "syscalls/proc_maps.h"
 #include "syscalls/restricted.h"
-#include "syscalls/shadow.h"
 #include "syscalls/way.h"
 
 /* ---- the placeholder ------------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 #include <sys/inotify.h>
 
 #include "client/number.h"
+#include "shadows/shadow.h"
 #include "syscalls/handlers.h"
-#include "syscalls/shadow.h"
 
 #define TRIES 8 /* a stand-in gets another name when its object is moved */
 

@@ -12,7 +12,7 @@
 #include "client/proc_link.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
-#include "syscalls/shadow.h"
+#include "shadows/shadow.h"
 
 #define TREE     "/t"
 #define TREE_LEN 2

@@ -7,7 +7,7 @@
 
 #include "intercept/intercept.h"
 #include "intercept/run.h"
-#include "syscalls/linger.h"
+#include "shadows/linger.h"
 
 /* Declares a handler by the name that its row gives; the same declaration may come twice. */
 #define DFI_CALL(number, name, arguments, traits, level, handler, error, note)                     \

@@ -16,10 +16,10 @@
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
+#include "shadows/shadow.h"
 #include "syscalls/mounts.h"
 #include "syscalls/proc.h"
 #include "syscalls/replace.h"
-#include "syscalls/shadow.h"
 
 #define FDINFO 4096 /* bytes; with record locks there may be more */
 

@@ -15,16 +15,16 @@
 #include "intercept/brief.h"
 #include "intercept/run.h"
 #include "intercept/text.h"
+#include "shadows/linger.h"
+#include "shadows/map.h"
+#include "shadows/map_copies.h"
+#include "shadows/memory.h"
+#include "shadows/placeholder.h"
+#include "shadows/sent.h"
+#include "shadows/shadow.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/linger.h"
-#include "syscalls/map.h"
-#include "syscalls/map_copies.h"
-#include "syscalls/memory.h"
-#include "syscalls/placeholder.h"
 #include "syscalls/root.h"
-#include "syscalls/sent.h"
-#include "syscalls/shadow.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 

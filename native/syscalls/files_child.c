@@ -11,13 +11,13 @@
 #include "channel/join.h"
 #include "client/table.h"
 #include "intercept/exec.h"
+#include "shadows/linger.h"
+#include "shadows/map.h"
+#include "shadows/sent.h"
+#include "shadows/shadow.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/linger.h"
-#include "syscalls/map.h"
 #include "syscalls/root.h"
-#include "syscalls/sent.h"
-#include "syscalls/shadow.h"
 
 /* Of the fork under way, under its locks. */
 static uint32_t unborn DFI_HOT;    /* client id of the child */

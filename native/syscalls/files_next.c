@@ -8,13 +8,13 @@
 #include "channel/map.h"
 #include "client/ids.h"
 #include "intercept/text.h"
+#include "shadows/linger.h"
+#include "shadows/map.h"
+#include "shadows/sent.h"
+#include "shadows/shadow.h"
 #include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/linger.h"
-#include "syscalls/map.h"
 #include "syscalls/root.h"
-#include "syscalls/sent.h"
-#include "syscalls/shadow.h"
 
 /* What is told of files. */
 #define KEEP_NONE 0

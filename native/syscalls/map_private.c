@@ -11,10 +11,10 @@
 #include "intercept/brief.h"
 #include "intercept/learn.h"
 #include "intercept/rewrite.h"
-#include "syscalls/map_copies.h"
-#include "syscalls/map_library.h"
-#include "syscalls/shadow.h"
-#include "syscalls/shadow_fill.h"
+#include "shadows/map_copies.h"
+#include "shadows/map_library.h"
+#include "shadows/shadow.h"
+#include "shadows/shadow_fill.h"
 
 #define PAGE 4096ul
 #define HUGE (4ul << 20) /* bytes: a copy of so many is made of huge pages */

@@ -12,7 +12,7 @@
 
 #include "core/calls.h"
 #include "intercept/brief.h"
-#include "syscalls/linger.h"
+#include "shadows/linger.h"
 
 void dfi_node_name(const struct dfi_files *files, const struct stat *st,
                    char name[DFI_SHADOW_NAME_MAX])

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include "syscalls/shadow.h"
+#include "shadows/shadow.h"
 #include "syscalls/way.h"
 
 void dfi_node_name(const struct dfi_files *files, const struct stat *st,

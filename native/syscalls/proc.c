@@ -14,9 +14,9 @@
 #include "client/record.h"
 #include "core/fd.h"
 #include "intercept/shown.h"
+#include "shadows/shadow.h"
 #include "syscalls/cwd.h"
 #include "syscalls/name.h"
-#include "syscalls/shadow.h"
 
 /* Where the next component begins: what lies before it stands for one slash. */
 static const char *next(const char *text)

@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-#include "syscalls/map_copies.h"
+#include "shadows/map_copies.h"
 #include "syscalls/proc_maps.h"
 
 /* Memory [start, end) shows a file of a mount. */

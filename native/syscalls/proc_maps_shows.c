@@ -13,7 +13,7 @@
 #include "core/route.h"
 #include "core/scan.h"
 #include "core/walk.h"
-#include "syscalls/map.h"
+#include "shadows/map.h"
 #include "syscalls/name.h"
 
 /* ---- what is ours ---------------------------------------------------------------------------- */

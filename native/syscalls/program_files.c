@@ -12,10 +12,10 @@
 #include "core/scan.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
-#include "syscalls/code_file.h"
+#include "shadows/code_file.h"
+#include "shadows/shadow_fill.h"
 #include "syscalls/cwd.h"
 #include "syscalls/root.h"
-#include "syscalls/shadow_fill.h"
 #include "syscalls/way.h"
 
 /* ---- copying --------------------------------------------------------------------------------- */

@@ -8,10 +8,10 @@
 #include "core/scan.h"
 #include "core/walk.h"
 #include "intercept/run.h"
+#include "shadows/shadow.h"
 #include "syscalls/cwd.h"
 #include "syscalls/proc.h"
 #include "syscalls/root.h"
-#include "syscalls/shadow.h"
 #include "syscalls/way_private.h"
 
 #define NR_SETXATTRAT 463 /* which headers of Linux before 6.13 do not have */

@@ -16,8 +16,8 @@
 
 #include "core/walk.h"
 #include "intercept/run.h"
+#include "shadows/shadow.h"
 #include "syscalls/cwd.h"
-#include "syscalls/shadow.h"
 #include "syscalls/steps.h"
 #include "syscalls/way_private.h"
 

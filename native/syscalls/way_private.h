@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/export.h"
-#include "syscalls/linger.h"
+#include "shadows/linger.h"
 #include "syscalls/way.h"
 
 /* The call with `paths` in the places of its own; NULL: as the caller wrote it. execveat(2) is here
