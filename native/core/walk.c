@@ -1,6 +1,6 @@
 /*
  * walk.c - the real file system's part of a way, step by step: symlinks and "..". What the kernel
- * is asked is in walk_kernel.c, and in native/syscalls/walk.c for programs without libc.
+ * is asked is in walk_kernel.c, and in native/ways/walk.c for programs without libc.
  */
 #include "core/walk.h"
 

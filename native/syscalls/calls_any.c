@@ -10,8 +10,8 @@
 #include "core/route.h"
 #include "shadows/linger.h"
 #include "shadows/placeholder.h"
-#include "syscalls/root.h"
-#include "syscalls/way.h"
+#include "ways/root.h"
+#include "ways/way.h"
 
 #define NR_OPEN_TREE_ATTR 467 /* which headers of Linux before 6.17 do not have */
 #define NR_FILE_GETATTR   468

@@ -10,9 +10,9 @@
 #include "client/ids.h"
 #include "core/calls.h"
 #include "syscalls/handlers.h"
-#include "syscalls/known.h"
 #include "syscalls/mounts.h"
-#include "syscalls/node.h"
+#include "ways/known.h"
+#include "ways/node.h"
 
 /* The path may be missing: then it is the directory's descriptor that the call is about. */
 #define DFI_CHANGE_BY_PATH(name, flags, ...)                                                       \

@@ -16,12 +16,12 @@
 #include "core/walk.h"
 #include "shadows/linger.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
 #include "syscalls/listing.h"
-#include "syscalls/name.h"
-#include "syscalls/root.h"
-#include "syscalls/steps.h"
-#include "syscalls/way.h"
+#include "ways/cwd.h"
+#include "ways/name.h"
+#include "ways/root.h"
+#include "ways/steps.h"
+#include "ways/way.h"
 
 /* ---- listings -------------------------------------------------------------------------------- */
 

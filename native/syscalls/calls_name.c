@@ -11,11 +11,11 @@
 #include "intercept/brief.h"
 #include "intercept/text.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
 #include "syscalls/handlers.h"
-#include "syscalls/node.h"
-#include "syscalls/proc.h"
-#include "syscalls/root.h"
+#include "ways/cwd.h"
+#include "ways/node.h"
+#include "ways/proc.h"
+#include "ways/root.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 

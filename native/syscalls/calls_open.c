@@ -10,11 +10,11 @@
 #include "shadows/shadow.h"
 #include "syscalls/fdinfo.h"
 #include "syscalls/mounts.h"
-#include "syscalls/name.h"
-#include "syscalls/node.h"
 #include "syscalls/proc_maps.h"
-#include "syscalls/restricted.h"
-#include "syscalls/way.h"
+#include "ways/name.h"
+#include "ways/node.h"
+#include "ways/restricted.h"
+#include "ways/way.h"
 
 /* ---- the placeholder ------------------------------------------------------------------------- */
 

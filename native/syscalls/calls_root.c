@@ -8,8 +8,8 @@
 
 #include "core/calls.h"
 #include "core/fd.h"
-#include "syscalls/name.h"
-#include "syscalls/root.h"
+#include "ways/name.h"
+#include "ways/root.h"
 
 /* In the user namespace of the process, as it is now. */
 static bool may_change_root(void)

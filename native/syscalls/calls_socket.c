@@ -18,11 +18,11 @@
 #include "core/table.h"
 #include "intercept/brief.h"
 #include "syscalls/calls_socket.h"
-#include "syscalls/cwd.h"
-#include "syscalls/node.h"
-#include "syscalls/proc.h"
-#include "syscalls/root.h"
-#include "syscalls/steps.h"
+#include "ways/cwd.h"
+#include "ways/node.h"
+#include "ways/proc.h"
+#include "ways/root.h"
+#include "ways/steps.h"
 
 /* An address with a path, terminated. */
 struct address {

@@ -14,8 +14,8 @@
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
-#include "syscalls/cwd.h"
-#include "syscalls/way.h"
+#include "ways/cwd.h"
+#include "ways/way.h"
 
 #define NAME_SIZE      256   /* XATTR_NAME_MAX and NUL */
 #define VALUE_SIZE_MAX 65536 /* XATTR_SIZE_MAX */

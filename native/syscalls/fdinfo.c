@@ -18,8 +18,8 @@
 #include "intercept/text.h"
 #include "shadows/shadow.h"
 #include "syscalls/mounts.h"
-#include "syscalls/proc.h"
 #include "syscalls/replace.h"
+#include "ways/proc.h"
 
 #define FDINFO 4096 /* bytes; with record locks there may be more */
 

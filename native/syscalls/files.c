@@ -22,9 +22,9 @@
 #include "shadows/placeholder.h"
 #include "shadows/sent.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/root.h"
+#include "ways/cwd.h"
+#include "ways/root.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 

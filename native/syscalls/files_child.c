@@ -15,9 +15,9 @@
 #include "shadows/map.h"
 #include "shadows/sent.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/root.h"
+#include "ways/cwd.h"
+#include "ways/root.h"
 
 /* Of the fork under way, under its locks. */
 static uint32_t unborn DFI_HOT;    /* client id of the child */

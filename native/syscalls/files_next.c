@@ -12,9 +12,9 @@
 #include "shadows/map.h"
 #include "shadows/sent.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
 #include "syscalls/files_private.h"
-#include "syscalls/root.h"
+#include "ways/cwd.h"
+#include "ways/root.h"
 
 /* What is told of files. */
 #define KEEP_NONE 0

@@ -6,7 +6,7 @@
 #define DF_SYSCALLS_HANDLERS_H
 
 #include "core/fd.h"
-#include "syscalls/way.h"
+#include "ways/way.h"
 
 /* dfi_do_<name>, and any `function` of that shape: what is done has the path as `leg`, of `way`. */
 #define DFI_BY_PATH(name, ...) DFI_HANDLE_PATH(long dfi_do_##name, __VA_ARGS__)

@@ -12,8 +12,8 @@
 #include "client/table.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
-#include "syscalls/proc.h"
 #include "syscalls/replace.h"
+#include "ways/proc.h"
 
 enum list { NO_LIST, MOUNTINFO, MOUNTS };
 

@@ -18,8 +18,8 @@
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
-#include "syscalls/proc.h"
 #include "syscalls/replace.h"
+#include "ways/proc.h"
 
 #define NAME_COLUMN 73 /* of a line: fs/proc/task_mmu.c */
 #define BUFFER      (4 * PATH_MAX)

@@ -14,7 +14,7 @@
 #include "core/scan.h"
 #include "core/walk.h"
 #include "shadows/map.h"
-#include "syscalls/name.h"
+#include "ways/name.h"
 
 /* ---- what is ours ---------------------------------------------------------------------------- */
 

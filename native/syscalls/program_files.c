@@ -14,9 +14,9 @@
 #include "intercept/brief.h"
 #include "shadows/code_file.h"
 #include "shadows/shadow_fill.h"
-#include "syscalls/cwd.h"
-#include "syscalls/root.h"
-#include "syscalls/way.h"
+#include "ways/cwd.h"
+#include "ways/root.h"
+#include "ways/way.h"
 
 /* ---- copying --------------------------------------------------------------------------------- */
 

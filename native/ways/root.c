@@ -1,7 +1,7 @@
 /*
  * root.c - the root of the process in a mount, and its name.
  */
-#include "syscalls/root.h"
+#include "ways/root.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "core/fd.h"
 #include "core/table.h"
 #include "core/walk.h"
-#include "syscalls/cwd.h"
-#include "syscalls/name.h"
+#include "ways/cwd.h"
+#include "ways/name.h"
 
 /* ---- the root -------------------------------------------------------------------------------- */
 

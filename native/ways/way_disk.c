@@ -17,9 +17,9 @@
 #include "core/walk.h"
 #include "intercept/run.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
-#include "syscalls/steps.h"
-#include "syscalls/way_private.h"
+#include "ways/cwd.h"
+#include "ways/steps.h"
+#include "ways/way_private.h"
 
 static bool leads_back(struct dfi_way *way, unsigned which)
 {

@@ -10,11 +10,11 @@
  * descriptor. Names of directories, as of the working directory, are the same for all processes of
  * the run; they are told with the root's taken off.
  */
-#ifndef DF_SYSCALLS_ROOT_H
-#define DF_SYSCALLS_ROOT_H
+#ifndef DF_WAYS_ROOT_H
+#define DF_WAYS_ROOT_H
 
 #include "client/record.h"
-#include "syscalls/way.h"
+#include "ways/way.h"
 
 /* The handle of the root; 0: that of the kernel. */
 static inline uint64_t dfi_root_of(const struct dfi_files *files)

@@ -7,11 +7,11 @@
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/walk.h"
-#include "syscalls/cwd.h"
-#include "syscalls/name.h"
-#include "syscalls/root.h"
-#include "syscalls/steps.h"
-#include "syscalls/way_private.h"
+#include "ways/cwd.h"
+#include "ways/name.h"
+#include "ways/root.h"
+#include "ways/steps.h"
+#include "ways/way_private.h"
 
 /* ---- one path -------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include "client/files.h"
 #include "client/proc_link.h"
-#include "syscalls/cwd.h"
+#include "ways/cwd.h"
 
 /* A link to a directory whose name is ours alone: that of a process's working directory, say. */
 static size_t shown(char *name, size_t len)

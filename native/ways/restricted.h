@@ -8,13 +8,13 @@
  *     else if (ret == DF_NOT_OURS) ret = dfi_restricted_pass(&r);
  *     return dfi_way_end(&r.way, ret);
  */
-#ifndef DF_SYSCALLS_RESTRICTED_H
-#define DF_SYSCALLS_RESTRICTED_H
+#ifndef DF_WAYS_RESTRICTED_H
+#define DF_WAYS_RESTRICTED_H
 
 #include <linux/openat2.h>
 
-#include "syscalls/steps.h"
-#include "syscalls/way.h"
+#include "ways/steps.h"
+#include "ways/way.h"
 
 struct dfi_restricted {
     struct dfi_way way;

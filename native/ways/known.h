@@ -1,12 +1,12 @@
 /*
  * known.h - calls by path that are answered by the attributes that shared memory has.
  */
-#ifndef DF_SYSCALLS_KNOWN_H
-#define DF_SYSCALLS_KNOWN_H
+#ifndef DF_WAYS_KNOWN_H
+#define DF_WAYS_KNOWN_H
 
 #include <sys/stat.h>
 
-#include "syscalls/way.h"
+#include "ways/way.h"
 
 /* stat of a path that was taken from the program; `to` is the program's memory, `flags` are AT_*.
  * True: answered, by *ret. False: nothing was decided, and what is at `to` may be anything. */

@@ -11,8 +11,8 @@
 #include "core/walk.h"
 #include "intercept/brief.h"
 #include "intercept/run.h"
-#include "syscalls/cwd.h"
-#include "syscalls/way_private.h"
+#include "ways/cwd.h"
+#include "ways/way_private.h"
 
 const char *dfi_way_asked(const struct dfi_way *way, unsigned which, int *dirfd)
 {

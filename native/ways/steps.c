@@ -2,7 +2,7 @@
  * steps.c - a walk one component at a time; each step is judged by the flags of openat2(2):
  * LOOKUP_* in fs/namei.c of the kernel.
  */
-#include "syscalls/steps.h"
+#include "ways/steps.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -13,9 +13,9 @@
 #include "core/scan.h"
 #include "core/table.h"
 #include "core/walk.h"
-#include "syscalls/cwd.h"
-#include "syscalls/name.h"
-#include "syscalls/root.h"
+#include "ways/cwd.h"
+#include "ways/name.h"
+#include "ways/root.h"
 
 #define ROOT (DF_FD_BASE + DFI_FD_ROOT)
 

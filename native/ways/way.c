@@ -9,10 +9,10 @@
 #include "core/walk.h"
 #include "intercept/run.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
-#include "syscalls/proc.h"
-#include "syscalls/root.h"
-#include "syscalls/way_private.h"
+#include "ways/cwd.h"
+#include "ways/proc.h"
+#include "ways/root.h"
+#include "ways/way_private.h"
 
 #define NR_SETXATTRAT 463 /* which headers of Linux before 6.13 do not have */
 #define NR_GETXATTRAT 464

@@ -2,7 +2,7 @@
  * node.c - FIFOs: a name in a mount, a real FIFO in the shadow directory. Devices that every root
  * has: a name in a mount, the kernel's device.
  */
-#include "syscalls/node.h"
+#include "ways/node.h"
 
 #include <fcntl.h>
 #include <string.h>

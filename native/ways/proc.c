@@ -3,7 +3,7 @@
  *
  * Descriptors are known by their handles, those of other processes too.
  */
-#include "syscalls/proc.h"
+#include "ways/proc.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,8 +15,8 @@
 #include "core/fd.h"
 #include "intercept/shown.h"
 #include "shadows/shadow.h"
-#include "syscalls/cwd.h"
-#include "syscalls/name.h"
+#include "ways/cwd.h"
+#include "ways/name.h"
 
 /* Where the next component begins: what lies before it stands for one slash. */
 static const char *next(const char *text)

@@ -1,8 +1,8 @@
 /*
  * proc.h - other names of descriptors and of the program: /proc/self/fd, /dev/fd, /proc/self/exe.
  */
-#ifndef DF_SYSCALLS_PROC_H
-#define DF_SYSCALLS_PROC_H
+#ifndef DF_WAYS_PROC_H
+#define DF_WAYS_PROC_H
 
 #include "client/files.h"
 

@@ -6,7 +6,7 @@
  * the walk was allowed to go whatever others rename meanwhile. What ends outside of all mounts is
  * the kernel's: the path as it was given, or, behind a mount, what is left of it.
  */
-#include "syscalls/restricted.h"
+#include "ways/restricted.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include "core/scan.h"
 #include "core/table.h"
 #include "core/walk.h"
-#include "syscalls/known.h"
-#include "syscalls/root.h"
+#include "ways/known.h"
+#include "ways/root.h"
 
 static bool is(const struct dfi_restricted *r, uint64_t flags)
 {

@@ -10,8 +10,8 @@
  *
  * Which arguments are paths and directories is read from the call's row of syscalls.def.
  */
-#ifndef DF_SYSCALLS_WAY_H
-#define DF_SYSCALLS_WAY_H
+#ifndef DF_WAYS_WAY_H
+#define DF_WAYS_WAY_H
 
 #include <string.h>
 

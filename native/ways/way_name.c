@@ -4,9 +4,9 @@
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/walk.h"
-#include "syscalls/name.h"
-#include "syscalls/steps.h"
-#include "syscalls/way_private.h"
+#include "ways/name.h"
+#include "ways/steps.h"
+#include "ways/way_private.h"
 
 static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *leg,
                              char out[PATH_MAX])

@@ -2,7 +2,7 @@
  * name.c - the names of open files. What a file was opened by is kept for all processes; whether it
  * still leads there is asked, and if it does not, the file system what the file is called instead.
  */
-#include "syscalls/name.h"
+#include "ways/name.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "core/mount.h"
 #include "core/use.h"
 #include "core/walk.h"
-#include "syscalls/steps.h"
+#include "ways/steps.h"
 
 static const char deleted[] = " (deleted)";
 

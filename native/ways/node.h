@@ -2,13 +2,13 @@
  * node.h - FIFOs and sockets of mounts: the name is in the mount, the object is a real one in the
  * shadow directory, n/ or s/<device>.<ino>. And devices.
  */
-#ifndef DF_SYSCALLS_NODE_H
-#define DF_SYSCALLS_NODE_H
+#ifndef DF_WAYS_NODE_H
+#define DF_WAYS_NODE_H
 
 #include <sys/stat.h>
 
 #include "shadows/shadow.h"
-#include "syscalls/way.h"
+#include "ways/way.h"
 
 void dfi_node_name(const struct dfi_files *files, const struct stat *st,
                    char name[DFI_SHADOW_NAME_MAX]);

@@ -1,8 +1,8 @@
 /*
  * name.h - what an open file of a mount is called by now.
  */
-#ifndef DF_SYSCALLS_NAME_H
-#define DF_SYSCALLS_NAME_H
+#ifndef DF_WAYS_NAME_H
+#define DF_WAYS_NAME_H
 
 #include "client/files.h"
 

@@ -1,7 +1,7 @@
 /*
  * cwd.c - the working directory in a mount: a shadow directory, and its name.
  */
-#include "syscalls/cwd.h"
+#include "ways/cwd.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>

@@ -8,9 +8,9 @@
 #include "client/table.h"
 #include "core/fd.h"
 #include "core/walk.h"
-#include "syscalls/cwd.h"
-#include "syscalls/proc.h"
-#include "syscalls/way_private.h"
+#include "ways/cwd.h"
+#include "ways/proc.h"
+#include "ways/way_private.h"
 
 /* The rest behind /proc/self/fd/5 and its like begins at the object itself, which is a directory if
  * there is a slash behind it. */

@@ -16,8 +16,8 @@
  * Below <shadow>/t there are also the directories above a mountpoint that do not exist on disk;
  * what finds nothing on disk looks there (way_missing.c), so that they can be listed and entered.
  */
-#ifndef DF_SYSCALLS_CWD_H
-#define DF_SYSCALLS_CWD_H
+#ifndef DF_WAYS_CWD_H
+#define DF_WAYS_CWD_H
 
 #include "client/files.h"
 #include "client/record.h"

@@ -2,15 +2,15 @@
  * way_private.h - what the files of way.h share: a call made by the kernel, and the questions that
  * are asked of few paths.
  */
-#ifndef DF_SYSCALLS_WAY_PRIVATE_H
-#define DF_SYSCALLS_WAY_PRIVATE_H
+#ifndef DF_WAYS_WAY_PRIVATE_H
+#define DF_WAYS_WAY_PRIVATE_H
 
 #include <fcntl.h>
 #include <string.h>
 
 #include "core/export.h"
 #include "shadows/linger.h"
-#include "syscalls/way.h"
+#include "ways/way.h"
 
 /* The call with `paths` in the places of its own; NULL: as the caller wrote it. execveat(2) is here
  * to open the program (program_files.c). Flat: behind a system call each function that returns

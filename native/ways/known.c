@@ -5,7 +5,7 @@
  * core/route.c does for any path is done here for one that is canonical as it was written; every
  * other, and whatever is not known, is left to it. The question is the same, and so is the answer.
  */
-#include "syscalls/known.h"
+#include "ways/known.h"
 
 #include <fcntl.h>
 #include <string.h>

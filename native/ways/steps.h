@@ -6,8 +6,8 @@
  *
  * The walk makes a name without links and dots. In mounts it asks those, outside the kernel.
  */
-#ifndef DF_SYSCALLS_STEPS_H
-#define DF_SYSCALLS_STEPS_H
+#ifndef DF_WAYS_STEPS_H
+#define DF_WAYS_STEPS_H
 
 #include "client/record.h"
 
