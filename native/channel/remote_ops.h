@@ -1,6 +1,6 @@
 /*
  * remote_ops.h - the ops that are one trip and nothing else, for both tables of ops over a channel:
- * remote.c's and that of native/syscalls/remote.c. Each includes it once, behind its own
+ * remote.c's and that of native/shadows/remote.c. Each includes it once, behind its own
  *
  *   trip_of(fs, call)                   the trip of an op as it begins
  *   back(fs, call, &trip, result)       what the call is to know of it; the op's result

@@ -188,7 +188,7 @@ struct df_file *df_fd_get(struct df_thread *thread, int fd)
     return df_fd_use(thread, fd);
 }
 
-/* The placeholder is made when the server has opened the file: calls_open.c of this room. Linux
+/* The placeholder is made when the server has opened the file: calls_open.c. Linux
  * takes a descriptor before it looks at the path; so here, for those whose path would be changed.
  */
 int df_fd_reserve(struct df_thread *thread)

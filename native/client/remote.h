@@ -6,8 +6,8 @@
 
 #include "core/ops.h"
 
-/* The one df_fs of all mounts: df_call.mount says which is meant. It is behind this room: of a file
- * that is mapped, what is read and written is in its shadow file. */
+/* The one df_fs of all mounts: df_call.mount says which is meant. Defined in shadows/remote.c: what
+ * is read and written of a file that is mapped is in its shadow file. */
 extern struct df_fs dfi_remote;
 
 #endif

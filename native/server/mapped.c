@@ -256,7 +256,7 @@ static ssize_t next_states(int list, unsigned char states[STATES], off_t *first)
     return *first < 0 ? 0 : pread(list, states, STATES, *first);
 }
 
-/* Those that are there for good somebody may touch who does not say so: syscalls/shadow_chunks.c.
+/* Those that are there for good somebody may touch who does not say so: shadows/shadow_chunks.c.
  */
 static void write_chunks(struct letter *l, int data, int list, const struct df_ofd *ofd,
                          const struct df_holder *holder)

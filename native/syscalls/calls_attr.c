@@ -9,8 +9,8 @@
 
 #include "client/ids.h"
 #include "core/calls.h"
+#include "shown/mounts.h"
 #include "syscalls/handlers.h"
-#include "syscalls/mounts.h"
 #include "ways/known.h"
 #include "ways/node.h"
 

@@ -16,7 +16,7 @@
 #include "core/walk.h"
 #include "shadows/linger.h"
 #include "shadows/shadow.h"
-#include "syscalls/listing.h"
+#include "shown/listing.h"
 #include "ways/cwd.h"
 #include "ways/name.h"
 #include "ways/root.h"

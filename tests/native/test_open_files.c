@@ -196,7 +196,7 @@ static void *open_many(void *argument)
     return NULL;
 }
 
-/* As a program does that maps the file: native/syscalls/shadow_map.c. */
+/* As a program does that maps the file: native/shadows/shadow_map.c. */
 static void mark_all(struct rig *rig, struct df_ofd *own)
 {
     struct df_ofd *all = df_segment_ofds(rig->own.segment);

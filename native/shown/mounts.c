@@ -2,7 +2,7 @@
  * mounts.c - the kernel's lists of mounts, with those of the run: df(1), findmnt(1) and others look
  * there for what a path lies on.
  */
-#include "syscalls/mounts.h"
+#include "shown/mounts.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "client/table.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
-#include "syscalls/replace.h"
+#include "shown/replace.h"
 #include "ways/proc.h"
 
 enum list { NO_LIST, MOUNTINFO, MOUNTS };

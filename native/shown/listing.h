@@ -3,8 +3,8 @@
  * not on disk are in those of the directories that they are in, and descriptors of ours and the
  * run's own directory are in none.
  */
-#ifndef DF_SYSCALLS_LISTING_H
-#define DF_SYSCALLS_LISTING_H
+#ifndef DF_SHOWN_LISTING_H
+#define DF_SHOWN_LISTING_H
 
 #include "client/files.h"
 

@@ -1,13 +1,13 @@
 /*
  * proc_maps_private.h - what the two files of proc_maps.h share.
  */
-#ifndef DF_SYSCALLS_PROC_MAPS_PRIVATE_H
-#define DF_SYSCALLS_PROC_MAPS_PRIVATE_H
+#ifndef DF_SHOWN_PROC_MAPS_PRIVATE_H
+#define DF_SHOWN_PROC_MAPS_PRIVATE_H
 
 #include <limits.h>
 
 #include "shadows/map_copies.h"
-#include "syscalls/proc_maps.h"
+#include "shown/proc_maps.h"
 
 /* Memory [start, end) shows a file of a mount. */
 struct dfi_shows {

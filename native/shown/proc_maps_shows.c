@@ -1,7 +1,7 @@
 /*
  * proc_maps_shows.c - which memory shows files of mounts, and what these are called now.
  */
-#include "syscalls/proc_maps_private.h"
+#include "shown/proc_maps_private.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * They come behind the kernel's last entry. That they have been told is kept by descriptor until
  * the kernel has entries again: the directory was rewound, or is another one's descriptor now.
  */
-#include "syscalls/listing.h"
+#include "shown/listing.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /*
  * fdinfo.h - what the kernel tells of descriptors, for those that are files of mounts.
  */
-#ifndef DF_SYSCALLS_FDINFO_H
-#define DF_SYSCALLS_FDINFO_H
+#ifndef DF_SHOWN_FDINFO_H
+#define DF_SHOWN_FDINFO_H
 
 #include "client/files.h"
 

@@ -1,8 +1,8 @@
 /*
  * mounts.h - the kernel's lists of mounts, with those of the run.
  */
-#ifndef DF_SYSCALLS_MOUNTS_H
-#define DF_SYSCALLS_MOUNTS_H
+#ifndef DF_SHOWN_MOUNTS_H
+#define DF_SHOWN_MOUNTS_H
 
 #include "client/files.h"
 

@@ -1,7 +1,7 @@
 /*
  * replace.c - another text in the place of one that the kernel has opened.
  */
-#include "syscalls/replace.h"
+#include "shown/replace.h"
 
 #include <fcntl.h>
 

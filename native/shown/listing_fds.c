@@ -7,7 +7,7 @@
 
 #include "client/number.h"
 #include "intercept/brief.h"
-#include "syscalls/listing.h"
+#include "shown/listing.h"
 #include "ways/proc.h"
 
 /* Of getdents64(2), as long as the longest entry of a descriptor, which has ten digits. */

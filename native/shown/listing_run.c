@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "syscalls/listing.h"
+#include "shown/listing.h"
 
 #define HEADER ((long)offsetof(struct dirent64, d_name))
 

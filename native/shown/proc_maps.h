@@ -1,8 +1,8 @@
 /*
  * proc_maps.h - /proc/self/maps, where it tells of files of mounts.
  */
-#ifndef DF_SYSCALLS_PROC_MAPS_H
-#define DF_SYSCALLS_PROC_MAPS_H
+#ifndef DF_SHOWN_PROC_MAPS_H
+#define DF_SHOWN_PROC_MAPS_H
 
 #include "client/files.h"
 

@@ -5,7 +5,7 @@
  * memfd that the program is. What lies in each line is looked up in the lists of mappings (map.h,
  * map_copies.h), and the line is cut where the kernel has merged what are several files here.
  */
-#include "syscalls/proc_maps_private.h"
+#include "shown/proc_maps_private.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "core/fd.h"
 #include "intercept/brief.h"
 #include "intercept/text.h"
-#include "syscalls/replace.h"
+#include "shown/replace.h"
 #include "ways/proc.h"
 
 #define NAME_COLUMN 73 /* of a line: fs/proc/task_mmu.c */

@@ -1,7 +1,7 @@
 /*
  * fdinfo.c - /proc/<pid>/fdinfo/5 of a file of a mount.
  */
-#include "syscalls/fdinfo.h"
+#include "shown/fdinfo.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #include "intercept/brief.h"
 #include "intercept/text.h"
 #include "shadows/shadow.h"
-#include "syscalls/mounts.h"
-#include "syscalls/replace.h"
+#include "shown/mounts.h"
+#include "shown/replace.h"
 #include "ways/proc.h"
 
 #define FDINFO 4096 /* bytes; with record locks there may be more */
