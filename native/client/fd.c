@@ -55,19 +55,32 @@ void dfi_fd_hold(struct dfi_files *files, uint64_t handle)
     atomic_fetch_add(&dfi_uses(files)[df_handle_index(handle)], 1);
 }
 
-bool dfi_fd_hold_beside_others(struct dfi_files *files, uint64_t handle)
+bool dfi_fd_hold_open(struct dfi_files *files, uint64_t handle)
 {
-    _Atomic uint32_t *uses;
-    uint32_t before;
+    _Atomic uint32_t *uses = &dfi_uses(files)[df_handle_index(handle)];
+    uint32_t before = atomic_load_explicit(uses, memory_order_relaxed);
 
-    if (dfi_is_alone() || !files->map)
-        return false;
-    uses = &dfi_uses(files)[df_handle_index(handle)];
-    before = atomic_load_explicit(uses, memory_order_relaxed);
     while (before > 0)
         if (atomic_compare_exchange_weak(uses, &before, before + 1))
             return true;
     return false;
+}
+
+bool dfi_fd_hold_beside_others(struct dfi_files *files, uint64_t handle)
+{
+    return !dfi_is_alone() && files->map && dfi_fd_hold_open(files, handle);
+}
+
+/* A number whose file is closed meanwhile is of none by then, or of another file. */
+uint64_t dfi_fd_take(struct dfi_files *files, int fd)
+{
+    uint64_t entry = dfi_entry_of(files, fd), now;
+
+    while (entry && !dfi_fd_hold_open(files, dfi_handle_in(entry))) {
+        now = dfi_entry_of(files, fd);
+        entry = now != entry ? now : 0;
+    }
+    return entry;
 }
 
 /* The file is closed by close(2), of which FLUSH is part; by munmap(2) it is only dropped. */

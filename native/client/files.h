@@ -266,6 +266,12 @@ void dfi_fd_replace(struct dfi_files *files, int fd, uint64_t entry);
 void dfi_fd_hold(struct dfi_files *files, uint64_t handle);
 long dfi_fd_drop(struct dfi_files *files, uint64_t handle, bool flush);
 
+/* The same unless the last one has dropped it meanwhile, which says false. */
+bool dfi_fd_hold_open(struct dfi_files *files, uint64_t handle);
+
+/* The descriptor's entry in the map, of whose file this is one more use; 0: it is of no mount. */
+uint64_t dfi_fd_take(struct dfi_files *files, int fd);
+
 /* For a call, beside other threads, of which one may close the descriptor meanwhile: this process
  * has the file until the call has ended, as on Linux. Else its df_ofd could be another file's by
  * then; and of one whose lock a process holds that is killed, the server looks at what that process

@@ -25,12 +25,15 @@ void dfi_placeholder_adopt(struct dfi_files *files, int fd)
 {
     struct df_trip trip = dfi_trip_of(files);
     uint64_t entry, handle;
+    bool held;
 
     if (fd < 0 || fd >= DFI_FD_MAX || !(entry = dfi_shadow_entry(files, fd)) || !dfi_fd_room(files))
         return;
     handle = dfi_handle_in(entry);
     dfi_linger_never_at(files, handle);
-    if (atomic_load(&dfi_uses(files)[df_handle_index(handle)]) > 0 ||
-        df_trip_adopt(&trip, handle) == 0)
+    held = dfi_fd_hold_open(files, handle);
+    if (held || df_trip_adopt(&trip, handle) == 0)
         dfi_fd_enter(files, fd, entry);
+    if (held)
+        dfi_fd_drop(files, handle, false);
 }

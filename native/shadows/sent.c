@@ -53,12 +53,13 @@ void dfi_sent_hold(struct dfi_files *files, uint64_t handle)
 {
     struct df_ofd *ofd = dfi_ofd(files, handle);
 
-    if (!ofd)
+    if (!ofd) { /* the server is gone */
+        dfi_fd_drop(files, handle, false);
         return;
+    }
     let_go_of_arrived(files);
     files->sent = true;
     atomic_fetch_add(&ofd->sent, 1); /* first: what is noted has not arrived */
-    dfi_fd_hold(files, handle);
     note(files, handle);
 }
 

@@ -7,7 +7,8 @@
 
 #include "client/files.h"
 
-/* Of the file, which is open, one descriptor more is about to be sent. */
+/* Of the file one descriptor more is about to be sent. The caller's use of it (dfi_fd_take()) is
+ * that of what is sent from now on. */
 void dfi_sent_hold(struct dfi_files *files, uint64_t handle);
 
 /* One descriptor of it less is on its way: it has arrived, or was not sent. */

@@ -80,7 +80,6 @@ long dfi_do_close_range(struct dfi_frame *frame)
 
 /* ---- dup ------------------------------------------------------------------------------------- */
 
-/* The kernel has made the copy. */
 static long enter_copy(struct dfi_files *files, long copy, uint64_t entry)
 {
     if (copy >= DFI_FD_MAX) {
@@ -94,14 +93,24 @@ static long enter_copy(struct dfi_files *files, long copy, uint64_t entry)
     return copy;
 }
 
-long dfi_do_dup(struct dfi_frame *frame)
+/* dup(2) and F_DUPFD: by the kernel, of a file that stays open until its copy is entered. */
+static long copy_lowest(struct dfi_frame *frame)
 {
     struct dfi_files *files = dfi_process()->files;
-    uint64_t entry = dfi_entry_of(files, (int)frame->args[0]);
+    const unsigned long *a = frame->args;
+    uint64_t entry = dfi_fd_take(files, (int)a[0]);
+    long copy;
 
-    if (entry)
-        return enter_copy(files, dfi_kernel(__NR_dup, frame->args[0]), entry);
-    return dfi_other_fd(frame->args[0]);
+    if (!entry)
+        return dfi_other_fd(a[0]);
+    copy = enter_copy(files, dfi_kernel(frame->nr, a[0], a[1], a[2]), entry);
+    dfi_fd_drop(files, dfi_handle_in(entry), false);
+    return copy;
+}
+
+long dfi_do_dup(struct dfi_frame *frame)
+{
+    return copy_lowest(frame);
 }
 
 static bool is_hidden(int fd)
@@ -130,17 +139,12 @@ static bool enter_early(struct dfi_files *files, int from, int to, uint64_t entr
     return true;
 }
 
-static long dup_to(struct dfi_frame *frame)
+static long copy_to(struct dfi_frame *frame, struct dfi_files *files, uint64_t entry)
 {
-    struct dfi_files *files = dfi_process()->files;
     int from = (int)frame->args[0], to = (int)frame->args[1];
-    uint64_t entry = dfi_entry_of(files, from);
     bool ours = entry || dfi_entry_of(files, to), early;
-    long ret, claimed;
+    long ret, claimed = dfi_brief_claim(to);
 
-    if (from == to)
-        return is_hidden(from) ? -EBADF : DFI_PASS;
-    claimed = dfi_brief_claim(to);
     if (claimed < 0)
         return claimed;
     early = enter_early(files, from, to, entry);
@@ -151,6 +155,22 @@ static long dup_to(struct dfi_frame *frame)
         dfi_linger_never_at(files, dfi_handle_in(entry));
     if (early ? ret < 0 : ret >= 0 && ours)
         dfi_fd_replace(files, to, early ? 0 : entry);
+    return ret;
+}
+
+static long dup_to(struct dfi_frame *frame)
+{
+    struct dfi_files *files = dfi_process()->files;
+    int from = (int)frame->args[0];
+    uint64_t entry;
+    long ret;
+
+    if (from == (int)frame->args[1])
+        return is_hidden(from) ? -EBADF : DFI_PASS;
+    entry = dfi_fd_take(files, from);
+    ret = copy_to(frame, files, entry);
+    if (entry)
+        dfi_fd_drop(files, dfi_handle_in(entry), false);
     return ret;
 }
 
@@ -240,8 +260,6 @@ static long run_fcntl(struct dfi_frame *frame, struct dfi_files *files, int fd, 
 
     if (!ofd)
         return -EIO;
-    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
-        return enter_copy(files, dfi_kernel(__NR_fcntl, fd, command, frame->args[2]), entry);
     if (entry & DFI_FIFO)
         return DFI_PASS;
     switch (command) {
@@ -285,6 +303,8 @@ long dfi_do_fcntl(struct dfi_frame *frame)
 
     if (!entry)
         return dfi_other_fd(frame->args[0]);
+    if ((int)frame->args[1] == F_DUPFD || (int)frame->args[1] == F_DUPFD_CLOEXEC)
+        return copy_lowest(frame);
     dfi_record_begin(&record);
     ret = run_fcntl(frame, files, fd, entry);
     dfi_record_end(&record);

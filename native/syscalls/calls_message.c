@@ -202,10 +202,10 @@ struct sending {
 static void hold(int fd, void *argument)
 {
     struct sending *s = argument;
-    uint64_t handle = dfi_file_of(s->files, fd);
+    uint64_t handle;
 
     s->hidden = s->hidden || dfi_is_hidden(dfi_process(), fd);
-    if (!handle || s->count == FDS_MAX)
+    if (s->count == FDS_MAX || !(handle = dfi_handle_in(dfi_fd_take(s->files, fd))))
         return;
     dfi_sent_hold(s->files, handle);
     s->handles[s->count++] = handle;

@@ -32,6 +32,12 @@ def test_a_number_that_is_replaced_while_it_is_read_by(plain, mounted, compiled,
     assert mounted(compiled("reused"), tmp_path / "there").seen() == wanted.seen()
 
 
+def test_a_number_that_is_closed_while_it_is_copied(plain, mounted, compiled):
+    wanted = plain(compiled("copied"))
+    assert wanted.seen() == (0, b"ok\n", b"")
+    assert mounted(compiled("copied")).seen() == wanted.seen()
+
+
 def test_a_number_by_a_path_of_proc_with_dots(plain, mounted):
     script = """if True:
         import os
