@@ -253,10 +253,13 @@ static void make_ways(const struct dfi_files *files)
             make_shadow(files, mounts[i].point, mounts[i].point_len);
 }
 
+/* Two that start at once make them both: who finds the mark finds the directories. */
 void dfi_cwd_begin(struct dfi_files *files)
 {
-    if (atomic_exchange(&files->shared->ways, 1) == 0)
-        make_ways(files);
+    if (atomic_load(&files->shared->ways))
+        return;
+    make_ways(files);
+    atomic_store(&files->shared->ways, 1);
 }
 
 /* A directory that was renamed has another name now, also for those that stand in it. */
