@@ -7,11 +7,12 @@
 #include "intercept/intercept.h"
 #include "intercept/mem.h"
 
-/* Beyond what user addresses can be, a copy would fault with another signal (SI_KERNEL). */
+/* Beyond what user addresses can be, a copy would fault with another signal (SI_KERNEL). One of
+ * nothing is none, wherever it would go to, as copy_to_user() of the kernel. */
 static bool is_user(const void *start, size_t size)
 {
     uintptr_t at = (uintptr_t)start;
-    return at < DFI_USER_END && size <= DFI_USER_END - at;
+    return (at < DFI_USER_END && size <= DFI_USER_END - at) || size == 0;
 }
 
 long dfi_copy_from(void *to, const void *program, size_t size)

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import socket
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -108,6 +109,12 @@ if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 10) and os.geteuid(
         os._exit(0)
     os.waitpid(child, 0)
     os.setresuid(-1, 0, -1)
+
+print("a message without an address, and no place for one")
+ours, theirs = socket.socketpair()
+theirs.send(b"word")
+length, text = ctypes.c_int(99), ctypes.create_string_buffer(4)
+print(call(45, ours.fileno(), text, 4, 0, -1, ctypes.byref(length)), text.raw, length.value)
 
 print("whose ids access asks by")
 os.chmod(".", 0o755)
