@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from .test_includes import ROOMS
 from .tree import NATIVE, ROOT
 
 _run_block = pytest.importorskip("directfuse._run_block")
@@ -45,6 +46,15 @@ def test_other_sources_are_another_build(copy, tmp_path, name):
     with open(copy / "native" / name, "a") as file:
         file.write("\n")
     assert digest(copy, tmp_path / "b.c") != before
+
+
+def test_a_build_is_made_of_all_rooms_that_its_processes_consist_of():
+    """A server and its clients are of one build if they agree about every room behind theirs."""
+    rooms = {"server", "syscalls"}
+    while behind := {name.split("/")[0] for room in rooms for name in ROOMS[room]} - rooms:
+        rooms |= behind
+    listed = re.search(r"foreach\(room ([\w\s]+)\)", (ROOT / "cmake/build.cmake").read_text())
+    assert set(listed[1].split()) == rooms
 
 
 # ---- Python's numbers ----------------------------------------------------------------------------
