@@ -11,7 +11,7 @@
  *                       ring for what is kept for a moment only; then in the order in which
  *                       frames are first used, so that memory grows piece by piece
  *   lent                [lent_count][DF_FRAME_SIZE]: memory that file systems keep contents in
- * (server/lent.h); its pages have numbers as those of bytes, from lent_first on
+ * (segment/lent.h); its pages have numbers as those of bytes, from lent_first on
  *
  * A frame holds one page of a regular file, found by (content's id, page number), or some whole
  * records of a listing, found by (content's id, position they begin at). Ids are never used twice.
@@ -26,7 +26,7 @@
  *   - the content's time is not over: what the plugin allowed (df_call.valid_ns) since the server
  *     has last seen that its size and modification time are as they were. Where it allows none, the
  *     server looks for each read, and the client copies from here (df_message.out.read.kept).
- * A write takes the frames of the pages it touches away before it begins (server/frames.h).
+ * A write takes the frames of the pages it touches away before it begins (segment/frames.h).
  *
  * Which content a file has stands in its df_ofd, which is looked at again after the copy: the entry
  * may have become another file's. Whoever may open the file may read the bytes: permission was

@@ -5,8 +5,8 @@
  * memory left (vm.overcommit_memory=2, a bounded tmpfs) that touch is a SIGBUS, in a program that
  * has done nothing wrong. So pages are made by a call that can fail:
  *
- *   by the server   all that clients read without a trip (server/segment.c), frames before they are
- *                   filled, open file descriptions before they are handed out
+ *   by the server   all that clients read without a trip (segment/segment.c), frames before they
+ *                   are filled, open file descriptions before they are handed out
  *   by the client   the area of a slot: its head and DF_ROOM_FIRST bytes of payload by who claims
  *                   the slot for the first time, the rest by who first sends as much
  *

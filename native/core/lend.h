@@ -9,7 +9,7 @@
  * memory (fuse_reply_buf(3)) is not copied by a mount server: clients read it there, until the file
  * system changes the file by a request, or gives the memory back.
  *
- * There is one lender in a process at most, the mount server's (server/lent.h). Without one `take`
+ * There is one lender in a process at most, the mount server's (segment/lent.h). Without one `take`
  * gives nothing, and the file system uses memory of its own, as it does behind the kernel.
  */
 #ifndef DF_CORE_LEND_H

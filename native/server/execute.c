@@ -238,7 +238,7 @@ static void learn_file(struct df_work *w)
         w->bytes.body = w->changes.body;
 }
 
-/* Announced before it begins, and ended when it is over: cache.h, frames.h. */
+/* Announced before it begins, and ended when it is over: segment/cache.h, segment/frames.h. */
 static int64_t run_changing(struct df_work *w, enum df_cache_change change)
 {
     uint64_t ino;

@@ -1,10 +1,10 @@
 /*
- * execute_data.c - reading and writing; what of it is kept for all (frames.h).
+ * execute_data.c - reading and writing; what of it is kept for all (segment/frames.h).
  *
  * A read whose bytes may be kept asks the plugin for whole pages, and for more if the file is read
  * from one end to the other. Pieces of large files are kept when they are asked for a second time:
  * the first reading costs no copy, and does not push out what is read again and again. What a file
- * system has lent (lent.h) costs none at all: the client is told to look where it lies.
+ * system has lent (segment/lent.h) costs none at all: the client is told to look where it lies.
  *
  * Where the plugin allows no time every read comes here. Who has found pages that were kept asks
  * whether they are still those of the file; a getattr tells, and no byte is sent.

@@ -1,6 +1,6 @@
 /*
  * execute_list.c - listings, as far as there is room for what the client would ask for next; what
- * of them is kept for all (frames.h).
+ * of them is kept for all (segment/frames.h).
  */
 #include "server/server_private.h"
 

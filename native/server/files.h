@@ -71,7 +71,7 @@ struct df_open_inode {
 
 struct df_open_file {
     _Atomic(struct df_file *) file; /* NULL: free */
-    _Atomic uint64_t st_ino;        /* of stat; 0: not known yet (cache.h, stripes) */
+    _Atomic uint64_t st_ino;        /* of stat; 0: not known yet (segment/cache.h, stripes) */
     _Atomic int64_t ahead_of;       /* up to there it was read, or read ahead */
     _Atomic uint32_t ahead;         /* bytes read ahead the last time, or DF_FILES_RANDOM */
     _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
@@ -167,7 +167,7 @@ uint32_t df_files_client_count(struct df_files *files);
 
 /* A file just opened (one reference, which passes to the table) for a client: fills in its df_ofd.
  * The handle, or 0: the client is gone, or there are too many files; the caller puts the file.
- * `content`: of server/frames.h. `announced` has the handle before the ledger says who has it: if
+ * `content`: of segment/frames.h. `announced` has the handle before the ledger says who has it: if
  * this server dies before it has answered, the next one takes the file back (unanswered.h). */
 uint64_t df_files_add(struct df_files *files, uint32_t client, struct df_file *file, int mount,
                       uint32_t content, _Atomic uint64_t *announced);

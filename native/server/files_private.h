@@ -7,8 +7,8 @@
 #ifndef DF_SERVER_FILES_PRIVATE_H
 #define DF_SERVER_FILES_PRIVATE_H
 
+#include "segment/segment.h"
 #include "server/files.h"
-#include "server/segment.h"
 
 #define DF_FILES_TOGETHER 512 /* entries of the df_ofd table that get memory together */
 

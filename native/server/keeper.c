@@ -45,9 +45,9 @@ struct keeper {
 
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
-/* On this thread's robust futex list, as the server's life is (segment.c): clients know by it
- * whether to wait for another server. libc's list of the main thread, which holds no robust mutex,
- * is given up for it. */
+/* On this thread's robust futex list, as the server's life is (segment/segment.c): clients know by
+ * it whether to wait for another server. libc's list of the main thread, which holds no robust
+ * mutex, is given up for it. */
 static void begin_life(struct df_segment *segment)
 {
     static struct robust_list_head head;
@@ -56,7 +56,7 @@ static void begin_life(struct df_segment *segment)
     head.list.next = &entry;
     entry.next = &head.list;
     head.futex_offset = (char *)&segment->keeper - (char *)&entry;
-    syscall(SYS_set_robust_list, &head, sizeof(head)); /* first: as in segment.c */
+    syscall(SYS_set_robust_list, &head, sizeof(head)); /* first: as in segment/segment.c */
     atomic_store(&segment->keeper, (uint32_t)syscall(SYS_gettid));
 }
 

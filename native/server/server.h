@@ -7,7 +7,8 @@
  *     pool.c      worker threads
  *     execute*.c  one message: the op on the hosted df_fs, in the client's name
  *     files*.c    open files and who has them
- *     segment.c   the shared memory
+ *
+ * The shared memory, and what is kept in it, is a room of its own: segment/.
  */
 #ifndef DF_SERVER_SERVER_H
 #define DF_SERVER_SERVER_H

@@ -10,14 +10,14 @@
 #include "core/check.h"
 #include "core/gate.h"
 #include "core/mount.h"
+#include "segment/cache.h"
+#include "segment/frames.h"
+#include "segment/segment.h"
 #include "server/bells.h"
-#include "server/cache.h"
 #include "server/epolls.h"
 #include "server/files.h"
-#include "server/frames.h"
 #include "server/patience.h"
 #include "server/pool.h"
-#include "server/segment.h"
 #include "server/server.h"
 #include "server/watch.h"
 #include "server/writeback.h"
@@ -103,8 +103,8 @@ bool df_execute_may_read(const struct df_file *file);
 
 /* ---- execute_data.c ---- */
 
-/* Bytes from page `page` on that were lent at `since` or later (lent.h) can be found where they
- * lie. False: not all of them. */
+/* Bytes from page `page` on that were lent at `since` or later (segment/lent.h) can be found where
+ * they lie. False: not all of them. */
 bool df_execute_keep_lent(struct df_work *w, const struct df_frames_ticket *ticket, uint64_t page,
                           const char *at, size_t size, bool end, uint64_t since);
 

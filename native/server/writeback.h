@@ -19,7 +19,7 @@
 
 #include "core/mount.h"
 #include "core/ops.h"
-#include "server/cache.h"
+#include "segment/cache.h"
 #include "server/dirty.h"
 
 /* What all mounts of a server may keep together. */

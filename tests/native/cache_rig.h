@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "server/cache.h"
-#include "server/segment.h"
+#include "segment/cache.h"
+#include "segment/segment.h"
 
 struct rig {
     struct df_own_segment own;

@@ -18,8 +18,8 @@
 #include "channel/sys.h"
 #include "channel/trip.h"
 #include "core/file.h"
+#include "segment/segment.h"
 #include "server/pool.h"
-#include "server/segment.h"
 
 /* A server that answers by itself, without a file system. */
 struct rig {

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "core/file.h"
+#include "segment/segment.h"
 #include "server/files.h"
-#include "server/segment.h"
 
 #define MOUNT 1
 

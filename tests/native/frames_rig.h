@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "server/frames.h"
-#include "server/segment.h"
+#include "segment/frames.h"
+#include "segment/segment.h"
 
 #define FRAMES ((size_t)1 << 20) /* bytes */
 #define PAGE   DF_FRAME_SIZE

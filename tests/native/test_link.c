@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "channel/link.h"
-#include "server/segment.h"
+#include "segment/segment.h"
 
 static struct df_own_segment own;
 static struct df_link client;

@@ -18,8 +18,8 @@
 
 #include "channel/map.h"
 #include "channel/room.h"
-#include "server/frames.h"
-#include "server/segment.h"
+#include "segment/frames.h"
+#include "segment/segment.h"
 
 #define SIZE   (3 * DF_HUGE_SIZE)
 #define FRAMES (2 * DF_HUGE_SIZE)

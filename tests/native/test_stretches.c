@@ -1,5 +1,5 @@
 /*
- * test_stretches.c - how many huge pages are made at a time (server/stretches.h).
+ * test_stretches.c - how many huge pages are made at a time (segment/stretches.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/stretches.h"
+#include "segment/stretches.h"
 
 #define PLENTY 1000
 

@@ -1,5 +1,5 @@
 /*
- * test_timeless.c - pages of a mount whose plugin allows no time (server/frames.h): found by who
+ * test_timeless.c - pages of a mount whose plugin allows no time (segment/frames.h): found by who
  * has asked, and seldom kept where nobody finds them.
  */
 #include "frames_rig.h"

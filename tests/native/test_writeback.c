@@ -19,7 +19,7 @@
 #include "core/fd.h"
 #include "core/mount.h"
 #include "ramfs.h"
-#include "server/segment.h"
+#include "segment/segment.h"
 #include "server/writeback.h"
 
 #define POINT "/df-test-writeback"

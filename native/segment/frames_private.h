@@ -1,11 +1,11 @@
 /*
  * frames_private.h - between contents.c, frames.c and frames_bytes.c.
  */
-#ifndef DF_SERVER_FRAMES_PRIVATE_H
-#define DF_SERVER_FRAMES_PRIVATE_H
+#ifndef DF_SEGMENT_FRAMES_PRIVATE_H
+#define DF_SEGMENT_FRAMES_PRIVATE_H
 
 #include "channel/sys.h"
-#include "server/frames.h"
+#include "segment/frames.h"
 
 static inline pthread_mutex_t *df_framer_stripe(struct df_framer *framer, uint32_t content)
 {

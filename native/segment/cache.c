@@ -1,7 +1,7 @@
 /*
  * cache.c - fills the cache in the segment, and ends belief in what has changed.
  */
-#include "server/cache.h"
+#include "segment/cache.h"
 
 #include <string.h>
 #include <sys/random.h>

@@ -4,7 +4,7 @@
  */
 #include "channel/map.h"
 #include "channel/room.h"
-#include "server/frames_private.h"
+#include "segment/frames_private.h"
 
 #define GROWTH  32                             /* frames whose memory is made together */
 #define STRETCH (DF_HUGE_SIZE / DF_FRAME_SIZE) /* frames in a huge page */

@@ -6,8 +6,8 @@
  * host of a virtual machine has to find first takes twenty times as long as other, 2 to 5 ms for
  * each.
  */
-#ifndef DF_SERVER_STRETCHES_H
-#define DF_SERVER_STRETCHES_H
+#ifndef DF_SEGMENT_STRETCHES_H
+#define DF_SEGMENT_STRETCHES_H
 
 #include <stdint.h>
 

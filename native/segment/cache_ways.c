@@ -1,7 +1,7 @@
 /*
  * cache_ways.c - which entry of the cache in the segment an answer is put in.
  */
-#include "server/cache_ways.h"
+#include "segment/cache_ways.h"
 
 #include "channel/map.h"
 #include "channel/room.h"

@@ -15,7 +15,7 @@
  * when they end. Changes of files that are not known by number are announced for the whole mount.
  *
  * No frame is ever dirty, so any may give way at any time: writes go through to the plugin, or are
- * kept beneath this (writeback.h).
+ * kept beneath this (server/writeback.h).
  *
  * Most frames have bytes of their own from their first use on. What is kept for the next moment
  * only (df_framer_keep_briefly()) lies in a ring of a megabyte, which the processors have at hand:
@@ -27,17 +27,17 @@
  * `bytes.lock` is innermost: under it frames are taken their bytes if nobody is writing them just
  * now.
  */
-#ifndef DF_SERVER_FRAMES_H
-#define DF_SERVER_FRAMES_H
+#ifndef DF_SEGMENT_FRAMES_H
+#define DF_SEGMENT_FRAMES_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "channel/frames.h"
-#include "server/cache.h"
-#include "server/growth.h"
-#include "server/lent.h"
-#include "server/stretches.h"
+#include "segment/cache.h"
+#include "segment/growth.h"
+#include "segment/lent.h"
+#include "segment/stretches.h"
 
 #define DF_BODY_STRIPES 64
 #define DF_FRAMES_SEEN  65536

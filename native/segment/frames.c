@@ -1,13 +1,13 @@
 /*
  * frames.c - puts pages and listings into frames, and takes them away.
  */
-#include "server/frames.h"
+#include "segment/frames.h"
 
 #include <dirent.h>
 #include <string.h>
 
 #include "channel/sys.h"
-#include "server/frames_private.h"
+#include "segment/frames_private.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
  * None is ever given back. Where there is no memory it is asked for again after a second: to be
  * refused takes long.
  */
-#ifndef DF_SERVER_GROWTH_H
-#define DF_SERVER_GROWTH_H
+#ifndef DF_SEGMENT_GROWTH_H
+#define DF_SEGMENT_GROWTH_H
 
 #include <pthread.h>
 #include <stdbool.h>

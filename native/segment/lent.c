@@ -2,7 +2,7 @@
  * lent.c - hands out memory of the segment to file systems, and ends frames that show what comes
  * back.
  */
-#include "server/lent.h"
+#include "segment/lent.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "channel/map.h"
 #include "channel/room.h"
 #include "core/clock.h"
-#include "server/frames_private.h"
+#include "segment/frames_private.h"
 
 #define TOP      (DF_LENT_ORDERS - 1)
 #define STRETCH  (1U << TOP)         /* pages */

@@ -1,7 +1,7 @@
 /*
  * growth.c - hands out elements of the segment, and has memory made for them.
  */
-#include "server/growth.h"
+#include "segment/growth.h"
 
 #include "core/clock.h"
 

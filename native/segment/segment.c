@@ -5,7 +5,7 @@
  * walks the robust list of each thread that ends, however it ends, and marks the words on it: a
  * client needs one load to know, no process id, no descriptor, no system call.
  */
-#include "server/segment.h"
+#include "segment/segment.h"
 
 #include <errno.h>
 #include <linux/futex.h>

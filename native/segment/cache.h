@@ -6,14 +6,14 @@
  * for, nor when it had come, and none ended in between; its era and count were read within that
  * time. A change that begins later ends that era, or that count, before its caller is answered.
  */
-#ifndef DF_SERVER_CACHE_H
-#define DF_SERVER_CACHE_H
+#ifndef DF_SEGMENT_CACHE_H
+#define DF_SEGMENT_CACHE_H
 
 #include <pthread.h>
 
 #include "channel/cache.h"
 #include "core/changes.h"
-#include "server/cache_ways.h"
+#include "segment/cache_ways.h"
 
 enum df_cache_change {
     DF_CACHE_NOTHING, /* getattr and the like */

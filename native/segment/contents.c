@@ -5,7 +5,7 @@
 
 #include "channel/room.h"
 #include "core/export.h"
-#include "server/frames_private.h"
+#include "segment/frames_private.h"
 
 #define CHAIN  4    /* contents in a chain, where all are used */
 #define GROWTH 1638 /* contents whose memory is made together: 64 KiB */

@@ -7,11 +7,11 @@
  * is not written to any more; but who has chosen a way there before may still do so. Then the
  * answer is not found, and the next who asks puts it in.
  */
-#ifndef DF_SERVER_CACHE_WAYS_H
-#define DF_SERVER_CACHE_WAYS_H
+#ifndef DF_SEGMENT_CACHE_WAYS_H
+#define DF_SEGMENT_CACHE_WAYS_H
 
 #include "channel/cache.h"
-#include "server/growth.h"
+#include "segment/growth.h"
 
 struct df_cache_ways {
     struct df_segment *segment;

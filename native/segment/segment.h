@@ -1,8 +1,8 @@
 /*
  * segment.h - the server's side of the shared segment: made, and proved to be alive.
  */
-#ifndef DF_SERVER_SEGMENT_H
-#define DF_SERVER_SEGMENT_H
+#ifndef DF_SEGMENT_SEGMENT_H
+#define DF_SEGMENT_SEGMENT_H
 
 #include <pthread.h>
 
@@ -26,7 +26,7 @@ int df_segment_create(struct df_own_segment *own, uint64_t answers, size_t frame
 int df_segment_take(struct df_own_segment *own, int memory);
 
 /* Before workers begin, everything else being ready, and what the clients have asked for submitted
- * again (unanswered.h): this server lives. 0 or -errno. */
+ * again (server/unanswered.h): this server lives. 0 or -errno. */
 int df_segment_resume(struct df_own_segment *own);
 
 /* From here on clients find the server gone. The mapping and the memfd stay until free. */

@@ -13,8 +13,8 @@
  * Locks: `lock` protects all but `now`. Under it frames are written, if nobody is writing them; who
  * writes a frame takes it never, so it is waited for.
  */
-#ifndef DF_SERVER_LENT_H
-#define DF_SERVER_LENT_H
+#ifndef DF_SEGMENT_LENT_H
+#define DF_SEGMENT_LENT_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@
 #include "channel/frames.h"
 #include "channel/map.h"
 #include "core/lend.h"
-#include "server/stretches.h"
+#include "segment/stretches.h"
 
 #define DF_LENT_ORDERS 10 /* of blocks: 1 to 512 pages, which are a stretch */
 

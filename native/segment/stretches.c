@@ -1,7 +1,7 @@
 /*
  * stretches.c - as much memory of the segment at a time as nobody waits long for.
  */
-#include "server/stretches.h"
+#include "segment/stretches.h"
 
 #define AT_ONCE    4                /* at most */
 #define AT_ONCE_NS INT64_C(1000000) /* but for the first of them */
