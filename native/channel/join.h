@@ -33,7 +33,7 @@ enum df_join_kind {
                       says by which ticket, and above its 32 bits at which place (layout.h). No
                       answer */
     DF_JOIN_BELL,  /* with the writing end of a pipe: a bell of a call, whose token is `size`
-                      (server/bells.h). No answer */
+                      (ledger/bells.h). No answer */
     DF_JOIN_EPOLL, /* with an eventfd: the same of an epoll instance */
 };
 

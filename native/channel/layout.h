@@ -206,7 +206,7 @@ static inline uint32_t df_handle_index(uint64_t handle)
 
 /* What clients tell their programs when the server is gone, which alone writes to it before. */
 struct df_shared_epoll {
-    _Atomic uint64_t set; /* the instance (server/epolls.h); 0: free */
+    _Atomic uint64_t set; /* the instance (ledger/epolls.h); 0: free */
     _Atomic uint64_t data;
 };
 

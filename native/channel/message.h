@@ -74,7 +74,7 @@ struct df_message_caller {
     int64_t size_limit;
 };
 
-/* server/epolls.h */
+/* ledger/epolls.h */
 struct df_message_epoll {
     int32_t what; /* EPOLL_CTL_*, or one of the below */
     int32_t fd;
@@ -163,7 +163,7 @@ union df_arguments {
     } ioctl;
     struct {
         int32_t events;
-        uint64_t bell; /* token of who waits if nothing is ready (server/bells.h); 0: nobody */
+        uint64_t bell; /* token of who waits if nothing is ready (ledger/bells.h); 0: nobody */
     } poll;
     struct {
         struct df_lock lock;

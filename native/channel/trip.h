@@ -142,7 +142,7 @@ ssize_t df_trip_copy_file_range(struct df_trip *trip, uint64_t in, off_t offset_
 int df_trip_readdir(struct df_trip *trip, uint64_t file, off_t offset, struct df_dirbuf *buf);
 int df_trip_ioctl(struct df_trip *trip, uint64_t file, unsigned long request, void *arg);
 /* Never sleeps and wakes nobody. */
-/* bell: token of who waits (server/bells.h); 0: nobody. */
+/* bell: token of who waits (ledger/bells.h); 0: nobody. */
 int df_trip_poll(struct df_trip *trip, uint64_t file, int events, uint64_t bell);
 /* file: 0 with DF_EPOLL_ASK. 1: events and data of *epoll are the answer. */
 int df_trip_epoll(struct df_trip *trip, uint64_t file, struct df_message_epoll *epoll);

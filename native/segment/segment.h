@@ -26,7 +26,7 @@ int df_segment_create(struct df_own_segment *own, uint64_t answers, size_t frame
 int df_segment_take(struct df_own_segment *own, int memory);
 
 /* Before workers begin, everything else being ready, and what the clients have asked for submitted
- * again (server/unanswered.h): this server lives. 0 or -errno. */
+ * again (ledger/unanswered.h): this server lives. 0 or -errno. */
 int df_segment_resume(struct df_own_segment *own);
 
 /* From here on clients find the server gone. The mapping and the memfd stay until free. */

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "channel/layout.h"
-#include "server/files.h"
+#include "ledger/files.h"
 #include "server/keeper_message.h"
 #include "server/output.h"
 

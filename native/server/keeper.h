@@ -2,9 +2,9 @@
  * keeper.h - restart=on-failure: a small process that starts the server again when it dies.
  *
  * The keeper loads no file system, so what crashes is not it. It holds what must outlive a server:
- * the segment, the ledger (files.h), and a copy of the server's end of each client's socket. Each
- * server is a fork of it, and inherits them. Clients notice nothing but that a call takes longer:
- * the segment is the same, and what they had asked for lies in it.
+ * the segment, the ledger (ledger/files.h), and a copy of the server's end of each client's
+ * socket. Each server is a fork of it, and inherits them. Clients notice nothing but that a call
+ * takes longer: the segment is the same, and what they had asked for lies in it.
  *
  * Only mounts that cannot be written are kept: what the file system had in memory dies with it.
  */

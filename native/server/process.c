@@ -13,7 +13,7 @@
 #include "channel/message.h"
 #include "core/call.h"
 #include "directfuse.h"
-#include "server/files.h"
+#include "ledger/files.h"
 #include "server/memory_limit.h"
 #include "server/server.h"
 #include "server/shadow.h"

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "core/pages.h"
+#include "ledger/unanswered.h"
 #include "server/control.h"
 #include "server/crash.h"
 #include "server/restore.h"
 #include "server/server_private.h"
-#include "server/unanswered.h"
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 

@@ -6,9 +6,9 @@
  *     unmount.c   mounts that end, alone or with the server
  *     pool.c      worker threads
  *     execute*.c  one message: the op on the hosted df_fs, in the client's name
- *     files*.c    open files and who has them
  *
- * The shared memory, and what is kept in it, is a room of its own: segment/.
+ * Rooms of their own are the client processes and their open files, ledger/, and the shared memory
+ * with what is kept in it, segment/.
  */
 #ifndef DF_SERVER_SERVER_H
 #define DF_SERVER_SERVER_H

@@ -2,9 +2,9 @@
  * calls_epoll.c - epoll(7) of files in mounts, among others.
  *
  * A placeholder is no file that the kernel would watch. So in its place the epoll instance gets an
- * eventfd(2) of the mount server, the file's bell (server/bells.h), which nobody has but the
+ * eventfd(2) of the mount server, the file's bell (ledger/bells.h), which nobody has but the
  * server: it goes from the instance when the server closes it. What it is for, the server knows
- * (server/epolls.h). So instances can be inherited and sent, and used by any program of the run.
+ * (ledger/epolls.h). So instances can be inherited and sent, and used by any program of the run.
  *
  * What the kernel is told as the data of a bell is its token, with TOKEN above it. Events that come
  * back with that are asked for by the token, and told as the program wants them, or not at all.

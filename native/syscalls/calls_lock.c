@@ -38,7 +38,7 @@ static long there(struct dfi_files *files, const struct df_ofd *ofd, struct df_l
     return (int)dfi_as_told(ret);
 }
 
-/* Before the kernel locks the placeholder: no other file will have it (server/files_number.c). */
+/* Before the kernel locks the placeholder: no other file will have it (ledger/files_number.c). */
 static void will_be_locked(struct df_ofd *ofd)
 {
     if (!(__atomic_load_n(&ofd->marks, __ATOMIC_ACQUIRE) & DF_OFD_LOCKED))

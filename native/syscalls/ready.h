@@ -3,8 +3,8 @@
  * whatever else: poll(2), select(2) (calls_ready.c, calls_select.c), epoll (calls_epoll.c).
  *
  * The file system is asked. If it has nothing, it may say later that there is: then the mount
- * server rings a bell (server/bells.h). That is a descriptor for which the kernel waits in place of
- * the files of mounts; whoever hears it asks for all of them again.
+ * server rings a bell (ledger/bells.h). That is a descriptor for which the kernel waits in place
+ * of the files of mounts; whoever hears it asks for all of them again.
  */
 #ifndef DF_SYSCALLS_READY_H
 #define DF_SYSCALLS_READY_H

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "core/file.h"
+#include "ledger/files.h"
 #include "segment/segment.h"
-#include "server/files.h"
 
 #define MOUNT 1
 

@@ -1,6 +1,6 @@
 /*
- * test_bells.c - descriptors by which the server wakes clients (server/bells.h), and what they are
- * for in epoll instances (server/epolls.h).
+ * test_bells.c - descriptors by which the server wakes clients (ledger/bells.h), and what they are
+ * for in epoll instances (ledger/epolls.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@
 
 #include "channel/layout.h"
 #include "core/ops.h"
-#include "server/bells.h"
-#include "server/epolls.h"
+#include "ledger/bells.h"
+#include "ledger/epolls.h"
 
 #define TEST(name) cmocka_unit_test(name)
 #define EPOLLS_AT  ((sizeof(struct df_segment) + 4095) & ~4095UL)

@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #include "files_rig.h"
-#include "server/unanswered.h"
+#include "ledger/unanswered.h"
 
 /* By a crash, or, with DF_END_NONE, by SIGKILL. */
 static void die(struct rig *rig, int end)

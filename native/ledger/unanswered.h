@@ -6,10 +6,10 @@
  * the clients know: what such a call brought in is taken back, what it let go of is gone. Each is
  * one store, and whoever dies in between leaves all that is needed to do it again.
  */
-#ifndef DF_SERVER_UNANSWERED_H
-#define DF_SERVER_UNANSWERED_H
+#ifndef DF_LEDGER_UNANSWERED_H
+#define DF_LEDGER_UNANSWERED_H
 
-#include "server/files.h"
+#include "ledger/files.h"
 
 /* Before df_files_take(). */
 void df_unanswered_settle(struct df_files *files);

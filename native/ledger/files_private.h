@@ -4,11 +4,10 @@
  *
  * All but df_files_ofd() under files->lock, or before anybody else knows the table.
  */
-#ifndef DF_SERVER_FILES_PRIVATE_H
-#define DF_SERVER_FILES_PRIVATE_H
+#ifndef DF_LEDGER_FILES_PRIVATE_H
+#define DF_LEDGER_FILES_PRIVATE_H
 
-#include "segment/segment.h"
-#include "server/files.h"
+#include "ledger/files.h"
 
 #define DF_FILES_TOGETHER 512 /* entries of the df_ofd table that get memory together */
 

@@ -10,7 +10,7 @@
 #include "channel/room.h"
 #include "channel/sys.h"
 #include "core/gate.h"
-#include "server/files_private.h"
+#include "ledger/files_private.h"
 
 int df_files_init(struct df_files *files, struct df_segment *segment, struct df_ledger *ledger,
                   bool noted)

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "server/files_private.h"
+#include "ledger/files_private.h"
 
 void df_files_note(struct df_files *files, uint64_t handle, uint64_t base, const char *name,
                    uint32_t len, uint32_t where_flags, int flags)

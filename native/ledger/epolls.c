@@ -1,7 +1,7 @@
 /*
  * epolls.c - files that epoll instances of clients watch.
  */
-#include "server/epolls.h"
+#include "ledger/epolls.h"
 
 #include <errno.h>
 #include <stdlib.h>

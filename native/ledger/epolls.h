@@ -5,10 +5,10 @@
  *
  * An entry belongs to an open file, by its handle, and goes with that. Beside it there is one for
  * the descriptor's number and the instance (`set`), as in epoll(7). When the bell has rung, whoever
- * hears it asks whether the file is ready (execute_epoll.c).
+ * hears it asks whether the file is ready (server/execute_epoll.c).
  */
-#ifndef DF_SERVER_EPOLLS_H
-#define DF_SERVER_EPOLLS_H
+#ifndef DF_LEDGER_EPOLLS_H
+#define DF_LEDGER_EPOLLS_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  *
  * All under the table's lock, which who asks from outside of it does not have.
  */
-#include "server/files_private.h"
+#include "ledger/files_private.h"
 
 static uint32_t *chain_of(struct df_files *files, int mount, uint64_t ino)
 {

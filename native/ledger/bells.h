@@ -13,8 +13,8 @@
  * A ring is one: who has heard it asks for all files anew, with new wakes. So a bell has rounds,
  * and wakes of former ones mean nothing.
  */
-#ifndef DF_SERVER_BELLS_H
-#define DF_SERVER_BELLS_H
+#ifndef DF_LEDGER_BELLS_H
+#define DF_LEDGER_BELLS_H
 
 #include <pthread.h>
 #include <stdbool.h>

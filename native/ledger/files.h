@@ -11,8 +11,8 @@
  * One lock, held for a few instructions, protects sets, counts and the table. Lookups of a handle
  * take no lock: inside the gate a df_file may be looked at whatever became of it (core/file.h).
  */
-#ifndef DF_SERVER_FILES_H
-#define DF_SERVER_FILES_H
+#ifndef DF_LEDGER_FILES_H
+#define DF_LEDGER_FILES_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -50,7 +50,7 @@ struct df_client {
     uint32_t id;      /* generation << 12 | index; 0: free */
     uint32_t parent;  /* of one that has not been born yet, itself if it has none; 0: it has */
     int64_t expected; /* ns, CLOCK_MONOTONIC: when it must be born at the latest */
-    uint64_t socket;  /* by which it is to say so (unborn.h); 0: by none */
+    uint64_t socket;  /* by which it is to say so (server/unborn.h); 0: by none */
     uint32_t generation;
     bool nobody;     /* offered, and not yet taken; or keeps files that are on their way */
     uint32_t count;  /* files it has */
@@ -74,8 +74,8 @@ struct df_open_file {
     _Atomic uint64_t st_ino;        /* of stat; 0: not known yet (segment/cache.h, stripes) */
     _Atomic int64_t ahead_of;       /* up to there it was read, or read ahead */
     _Atomic uint32_t ahead;         /* bytes read ahead the last time, or DF_FILES_RANDOM */
-    _Atomic bool judged;            /* a read of it is expected (execute_open.c) */
-    _Atomic bool scattered;         /* pieces of it were not lent (execute_data.c) */
+    _Atomic bool judged;            /* a read of it is expected (server/execute_open.c) */
+    _Atomic bool scattered;         /* pieces of it were not lent (server/execute_data.c) */
     char *called; /* of a directory, under the lock: the path from the root of its mount by which
                      it was opened; malloc()ed. NULL: from another one, or not known */
     int place;    /* 1 + descriptor of its placeholder (place.c); 0: none */
@@ -125,7 +125,7 @@ uint32_t df_files_client_offer(struct df_files *files);
 
 /* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
  * it before the ledger says that it waits to be born, as in df_files_add(). socket: the parent's
- * (unborn.h), or 0. */
+ * (server/unborn.h), or 0. */
 uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
                               uint64_t socket);
 

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "core/clock.h"
-#include "server/files_private.h"
+#include "ledger/files_private.h"
 
 #define BIRTH_NS        INT64_C(60000000000) /* between fork and the child's first word */
 #define ORPHAN_BIRTH_NS INT64_C(5000000000)  /* when the parent is gone, and it may still come */

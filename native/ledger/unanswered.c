@@ -1,7 +1,7 @@
 /*
  * unanswered.c - calls that a server was at when it died: out of the ledger, then asked for again.
  */
-#include "server/unanswered.h"
+#include "ledger/unanswered.h"
 
 #include <errno.h>
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/files_private.h"
+#include "ledger/files_private.h"
 
 /* Programs of the runs may have other ids: as shadows/shadow.c makes it. */
 static int make_directory(const char *shadow)

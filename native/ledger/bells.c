@@ -1,7 +1,7 @@
 /*
  * bells.c - descriptors by which the server wakes clients that wait in the kernel.
  */
-#include "server/bells.h"
+#include "ledger/bells.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
