@@ -26,10 +26,10 @@ SOURCE = """
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/route.h"
-#include "server/abandoned.h"
-#include "server/memory_limit.h"
+#include "process/abandoned.h"
+#include "process/memory_limit.h"
 #include "server/process.h"
-#include "server/size.h"
+#include "process/size.h"
 
 /* A signal's handler of Python may run, and fail, before errno could be asked for. */
 static int with_errno(int result)

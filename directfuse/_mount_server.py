@@ -59,7 +59,8 @@ def _explained(said: str, code: int, command_lines: Sequence[Sequence[str]]) -> 
 
 
 class Report:
-    """What a server writes before its end (native/server/process.h, crash.h, keeper.h)."""
+    """What a server writes before its end (native/server/process.h; crash.h and keeper.h in
+    native/process/)."""
 
     def __init__(self) -> None:
         self.fd = asked(os.memfd_create, "directfuse-report")
@@ -70,7 +71,7 @@ class Report:
         return list(filter(None, text.split("\n")))
 
     def last_words(self) -> str:
-        """How it has ended, as far as it could tell (native/server/crash.h)."""
+        """How it has ended, as far as it could tell (native/process/crash.h)."""
         how = "has ended" if self._fates() else "was killed, perhaps because memory ran out"
         again = ""
         for line in self._lines():

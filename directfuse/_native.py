@@ -193,7 +193,7 @@ def socket_path(name: str, *, make: bool) -> tuple[int, str]:
 
 def size_of(variable: str) -> tuple[int, str]:
     """Bytes that a variable of the environment names, 0: it is not set; and why it is no size, or
-    nothing (native/server/size.h)."""
+    nothing (native/process/size.h)."""
     size = ffi.new("uint64_t *")
     message = ffi.new("char[]", _WORDS)
     lib.df_size_of(variable.encode(), size, message, _WORDS)
@@ -202,7 +202,7 @@ def size_of(variable: str) -> tuple[int, str]:
 
 def memory_limit() -> tuple[int, bytes] | None:
     """Bytes that this process and others of its cgroup may have, and the directory of that cgroup;
-    None: as much as the machine has (native/server/memory_limit.h)."""
+    None: as much as the machine has (native/process/memory_limit.h)."""
     limit = ffi.new("struct df_memory_limit *")
     if not lib.df_memory_limit_find(limit):
         return None
@@ -220,7 +220,7 @@ def configure_server() -> str:
 @contextmanager
 def abandonable(control: int) -> Iterator[None]:
     """While a server mounts, whoever waits at the other end of the socket (-1: nobody) may end it
-    by going away, and anybody by a signal (native/server/abandoned.h)."""
+    by going away, and anybody by a signal (native/process/abandoned.h)."""
     lib.df_abandoned_watch(control)
     try:
         yield

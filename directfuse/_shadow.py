@@ -5,9 +5,9 @@ other users are to come by none. So it lies under a name that cannot be guessed,
 all may pass through and only its owner may list (decision 118).
 
 Who needs it has the outer directory locked: `directfuse run`, and its mount server
-(native/server/shadow.c). Whoever of them ends last removes it; what processes that were killed have
-left, the next run removes. Those of `directfuse serve` and `directfuse env` stay until they are
-removed, and nobody has them locked; but a removal that somebody was killed at is finished by
+(native/process/shadow.c). Whoever of them ends last removes it; what processes that were killed
+have left, the next run removes. Those of `directfuse serve` and `directfuse env` stay until they
+are removed, and nobody has them locked; but a removal that somebody was killed at is finished by
 whoever makes a directory next.
 """
 

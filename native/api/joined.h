@@ -26,7 +26,7 @@ struct df_joined_stats {
 
 /*
  * Starts a server process that mounts the program (as df_plugin_start()), and joins it. It ends
- * with its last client; with `restart` it is started again when it dies (server/keeper.h). Returns
+ * with its last client; with `restart` it is started again when it dies (process/keeper.h). Returns
  * 0 and the id of the mount here, or -errno; message then says why.
  */
 int df_joined_start(const struct df_plugin_program *program, bool restart, struct df_joined **out,

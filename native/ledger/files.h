@@ -50,7 +50,7 @@ struct df_client {
     uint32_t id;      /* generation << 12 | index; 0: free */
     uint32_t parent;  /* of one that has not been born yet, itself if it has none; 0: it has */
     int64_t expected; /* ns, CLOCK_MONOTONIC: when it must be born at the latest */
-    uint64_t socket;  /* by which it is to say so (server/unborn.h); 0: by none */
+    uint64_t socket;  /* by which it is to say so (process/unborn.h); 0: by none */
     uint32_t generation;
     bool nobody;     /* offered, and not yet taken; or keeps files that are on their way */
     uint32_t count;  /* files it has */
@@ -125,7 +125,7 @@ uint32_t df_files_client_offer(struct df_files *files);
 
 /* A client that is to be born of `parent`, with the parent's files. Its id, or 0. `announced` has
  * it before the ledger says that it waits to be born, as in df_files_add(). socket: the parent's
- * (server/unborn.h), or 0. */
+ * (process/unborn.h), or 0. */
 uint32_t df_files_client_fork(struct df_files *files, uint32_t parent, _Atomic uint64_t *announced,
                               uint64_t socket);
 

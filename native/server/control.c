@@ -14,9 +14,9 @@
 
 #include "channel/join.h"
 #include "core/clock.h"
+#include "process/output.h"
+#include "process/unborn.h"
 #include "server/control_private.h"
-#include "server/output.h"
-#include "server/unborn.h"
 
 #define EVENTS  16                   /* taken at a time */
 #define LOOK_MS 1000                 /* between two looks for children that were never born */

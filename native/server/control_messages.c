@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "channel/join.h"
+#include "process/socket.h"
 #include "server/control_private.h"
-#include "server/socket.h"
 
 /* A message as it came. */
 struct incoming {

@@ -5,9 +5,9 @@
 #ifndef DF_SERVER_CONTROL_PRIVATE_H
 #define DF_SERVER_CONTROL_PRIVATE_H
 
+#include "process/heap.h"
+#include "process/memory_limit.h"
 #include "server/control.h"
-#include "server/heap.h"
-#include "server/memory_limit.h"
 
 /* A socket that leads to us. */
 struct df_connection {

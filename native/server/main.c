@@ -21,11 +21,11 @@
 
 #include "channel/join.h"
 #include "directfuse.h"
-#include "server/abandoned.h"
-#include "server/keeper.h"
+#include "process/abandoned.h"
+#include "process/keeper.h"
+#include "process/shadow.h"
 #include "server/process.h"
 #include "server/server.h"
-#include "server/shadow.h"
 
 struct arguments {
     int control; /* descriptors; -1: none */

@@ -20,7 +20,7 @@
 #include "channel/sys.h"
 #include "core/clock.h"
 #include "core/pages.h"
-#include "server/crash.h"
+#include "process/crash.h"
 
 #define STACK_SIZE (8 << 20) /* bytes, as of libfuse's threads; a plugin's functions run on it */
 #define NS         INT64_C(1000000000)

@@ -14,10 +14,10 @@
 #include "core/call.h"
 #include "directfuse.h"
 #include "ledger/files.h"
-#include "server/memory_limit.h"
+#include "process/memory_limit.h"
+#include "process/shadow.h"
+#include "process/size.h"
 #include "server/server.h"
-#include "server/shadow.h"
-#include "server/size.h"
 
 void df_server_process_begin(bool others)
 {

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "core/export.h"
-#include "server/keeper.h"
+#include "process/keeper.h"
 
 /* Before it mounts: what only a server can do is offered to its file systems. others: a server of
  * somebody else's, a run for example, on whose standard error it is a guest. */
@@ -24,7 +24,7 @@ DF_PRIVATE_EXPORT int df_server_process_configure(char *message, size_t size);
  * says at its end, to `report` (-1: nobody), what it has done: a line "mount MOUNTPOINT",
  * escaped as in /proc/mounts, then "NAME CALLS ERRORS BYTES" for each operation that was called, or
  * "ended" where it had ended by itself. kept: of a server that is started again, NULL: it is not
- * (keeper.h). Once for a process. 0 or -errno.
+ * (process/keeper.h). Once for a process. 0 or -errno.
  */
 DF_PRIVATE_EXPORT int df_server_process(int control, int listener, bool stay, int report,
                                         const struct df_kept *kept);

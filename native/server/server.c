@@ -12,8 +12,8 @@
 
 #include "core/pages.h"
 #include "ledger/unanswered.h"
+#include "process/crash.h"
 #include "server/control.h"
-#include "server/crash.h"
 #include "server/restore.h"
 #include "server/server_private.h"
 

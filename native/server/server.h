@@ -7,8 +7,8 @@
  *     pool.c      worker threads
  *     execute*.c  one message: the op on the hosted df_fs, in the client's name
  *
- * Rooms of their own are the client processes and their open files, ledger/, and the shared memory
- * with what is kept in it, segment/.
+ * Rooms of their own are the client processes and their open files, ledger/, the shared memory
+ * with what is kept in it, segment/, and what a server is to its system, process/.
  */
 #ifndef DF_SERVER_SERVER_H
 #define DF_SERVER_SERVER_H
@@ -19,13 +19,13 @@
 #include <stdint.h>
 
 #include "core/export.h"
-#include "server/keeper.h"
+#include "process/keeper.h"
 
 struct df_serve_options {
     int control;        /* connected SOCK_SEQPACKET socket of who started it, which is told when it
                            is ready (DF_JOIN_READY); -1: none */
     int listener;       /* listening SOCK_SEQPACKET socket, of a named server; -1: none */
-    int report;         /* where a crash is told (crash.h); -1: nowhere */
+    int report;         /* where a crash is told (process/crash.h); -1: nowhere */
     bool stay;          /* go on when the last client has gone */
     size_t cache_size;  /* bytes of files and listings that clients may find in memory; 0: none */
     const char *shadow; /* directory of the runs that it serves (mapped.c); NULL: none */
@@ -34,7 +34,7 @@ struct df_serve_options {
     /* How many calls its file system has had so far; 0: it is unmounted. */
     uint64_t (*calls)(int mount);
     int64_t patience;           /* ns that a call may take; 0: any */
-    const struct df_kept *kept; /* keeper.h; NULL: nobody starts it again */
+    const struct df_kept *kept; /* process/keeper.h; NULL: nobody starts it again */
 };
 
 /*

@@ -14,7 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "server/memory_limit.h"
+#include "process/memory_limit.h"
 #include "server/server_private.h"
 
 #define KEPT_FILES 64

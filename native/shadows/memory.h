@@ -1,6 +1,6 @@
 /*
  * memory.h - the memory that a batch job or container may have, by the limit of its cgroup, which
- * `directfuse run` has found (server/memory_limit.h). Memory of mapped files counts there and
+ * `directfuse run` has found (process/memory_limit.h). Memory of mapped files counts there and
  * cannot be given up by the kernel: beyond the limit it kills.
  */
 #ifndef DF_SHADOWS_MEMORY_H

@@ -325,7 +325,7 @@ def test_a_lock_that_a_child_got_beside_a_close_is_of_no_other_file(plain, mount
 @pytest.mark.timeout(150)
 def test_a_child_that_a_debugger_holds_keeps_its_files(plain, mounted, compiled):
     """For longer than the server waits for a first word before it looks whether there is a child
-    (native/server/unborn.h)."""
+    (native/process/unborn.h)."""
     wanted = plain(compiled("late"), "0")
     assert wanted.seen() == (0, b"0\n", b"")
     assert mounted(compiled("late"), "64", timeout=120).seen() == wanted.seen()

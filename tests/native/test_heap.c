@@ -1,6 +1,6 @@
 /*
- * test_heap.c - when a server gives back what its file systems have freed (server/heap.h), and that
- * it goes.
+ * test_heap.c - when a server gives back what its file systems have freed (process/heap.h), and
+ * that it goes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "server/heap.h"
+#include "process/heap.h"
 
 #define SECOND INT64_C(1000000000)
 

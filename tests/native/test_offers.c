@@ -25,8 +25,8 @@
 
 #include "channel/join.h"
 #include "channel/trip.h"
+#include "process/socket.h"
 #include "server/control.h"
-#include "server/socket.h"
 
 #define PATIENCE_MS 20000
 

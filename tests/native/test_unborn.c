@@ -1,5 +1,5 @@
 /*
- * test_unborn.c - whether a child that has not said a word yet is there (server/unborn.h).
+ * test_unborn.c - whether a child that has not said a word yet is there (process/unborn.h).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "server/unborn.h"
+#include "process/unborn.h"
 
 static int ends[2]; /* ends[0]: the parent's, as its children have it */
 

@@ -4,8 +4,8 @@
  * free() returns it from the end of a heap only: under one small block that stays, gigabytes of
  * removed files would stay resident for as long as the server lives.
  */
-#ifndef DF_SERVER_HEAP_H
-#define DF_SERVER_HEAP_H
+#ifndef DF_PROCESS_HEAP_H
+#define DF_PROCESS_HEAP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /*
  * socket.h - a message with at most one descriptor through a unix socket.
  */
-#ifndef DF_SERVER_SOCKET_H
-#define DF_SERVER_SOCKET_H
+#ifndef DF_PROCESS_SOCKET_H
+#define DF_PROCESS_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * abandoned.c - a thread that ends a server which still mounts: when whoever waits for it has gone,
  * or by a signal.
  */
-#include "server/abandoned.h"
+#include "process/abandoned.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
  * unborn.c - looks through /proc for who has a socket.
  */
-#include "server/unborn.h"
+#include "process/unborn.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /*
  * size.h - sizes that users set by the environment, such as DIRECTFUSE_CACHE=256M.
  */
-#ifndef DF_SERVER_SIZE_H
-#define DF_SERVER_SIZE_H
+#ifndef DF_PROCESS_SIZE_H
+#define DF_PROCESS_SIZE_H
 
 #include <stddef.h>
 #include <stdint.h>

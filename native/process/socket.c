@@ -1,7 +1,7 @@
 /*
  * socket.c - a message with at most one descriptor through a unix socket.
  */
-#include "server/socket.h"
+#include "process/socket.h"
 
 #include <string.h>
 #include <sys/socket.h>

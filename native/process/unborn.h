@@ -7,8 +7,8 @@
  * debugger, say. The kernel tells who has a socket in /proc/PID/fd only, and looking through it
  * takes milliseconds: this is asked when a child is late by a minute, never when one is made.
  */
-#ifndef DF_SERVER_UNBORN_H
-#define DF_SERVER_UNBORN_H
+#ifndef DF_PROCESS_UNBORN_H
+#define DF_PROCESS_UNBORN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
  * heap.c - has malloc give back what nobody has a use for, when that holds up little.
  */
-#include "server/heap.h"
+#include "process/heap.h"
 
 #include <malloc.h>
 

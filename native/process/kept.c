@@ -1,9 +1,9 @@
 /*
  * kept.c - the server's half of being kept: tells the keeper what must outlive it.
  */
-#include "server/keeper.h"
-#include "server/keeper_message.h"
-#include "server/socket.h"
+#include "process/keeper.h"
+#include "process/keeper_message.h"
+#include "process/socket.h"
 
 static void tell(const struct df_kept *kept, struct df_keeper_message body, int fd)
 {

@@ -1,8 +1,8 @@
 /*
  * keeper_message.h - what a server says to its keeper; descriptors come with it (SCM_RIGHTS).
  */
-#ifndef DF_SERVER_KEEPER_MESSAGE_H
-#define DF_SERVER_KEEPER_MESSAGE_H
+#ifndef DF_PROCESS_KEEPER_MESSAGE_H
+#define DF_PROCESS_KEEPER_MESSAGE_H
 
 #include <stdint.h>
 

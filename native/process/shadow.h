@@ -2,8 +2,8 @@
  * shadow.h - the directory of a run's placeholders, as far as its mount server keeps and removes it
  * (directfuse/_shadow.py has the rule).
  */
-#ifndef DF_SERVER_SHADOW_H
-#define DF_SERVER_SHADOW_H
+#ifndef DF_PROCESS_SHADOW_H
+#define DF_PROCESS_SHADOW_H
 
 #include "core/export.h"
 

@@ -1,7 +1,7 @@
 /*
  * size.c - sizes that users set by the environment.
  */
-#include "server/size.h"
+#include "process/size.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  *
  * Only mounts that cannot be written are kept: what the file system had in memory dies with it.
  */
-#ifndef DF_SERVER_KEEPER_H
-#define DF_SERVER_KEEPER_H
+#ifndef DF_PROCESS_KEEPER_H
+#define DF_PROCESS_KEEPER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
  * mounted and from which directory on: a container is mostly shown a part of it. The limits of all
  * directories above hold as well.
  */
-#include "server/memory_limit.h"
+#include "process/memory_limit.h"
 
 #include <limits.h>
 #include <stdbool.h>

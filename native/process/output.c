@@ -1,7 +1,7 @@
 /*
  * output.c - lets go of what a server has inherited to speak by; see output.h.
  */
-#include "server/output.h"
+#include "process/output.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /*
  * abandoned.h - a server that still mounts ends when whoever started it has gone, for what it would
  * mount is for nobody; and by SIGTERM and SIGINT, for nobody has joined it who could lose anything.
- * Once it serves, its control takes both (control.h).
+ * Once it serves, its control takes both (server/control.h).
  */
-#ifndef DF_SERVER_ABANDONED_H
-#define DF_SERVER_ABANDONED_H
+#ifndef DF_PROCESS_ABANDONED_H
+#define DF_PROCESS_ABANDONED_H
 
 #include "core/export.h"
 

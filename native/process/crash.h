@@ -1,8 +1,8 @@
 /*
  * crash.h - the last words of a server whose file system crashes.
  */
-#ifndef DF_SERVER_CRASH_H
-#define DF_SERVER_CRASH_H
+#ifndef DF_PROCESS_CRASH_H
+#define DF_PROCESS_CRASH_H
 
 #include <signal.h>
 

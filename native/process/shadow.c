@@ -1,7 +1,7 @@
 /*
  * shadow.c - keeps a run's directory of placeholders, and removes it after `directfuse run`.
  */
-#include "server/shadow.h"
+#include "process/shadow.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,7 +1,7 @@
 /*
  * crash.c - notes the signal of a crash and lets the process end by it.
  */
-#include "server/crash.h"
+#include "process/crash.h"
 
 #include <signal.h>
 #include <string.h>

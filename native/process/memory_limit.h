@@ -2,8 +2,8 @@
  * memory_limit.h - the memory that a batch job or container may have (cgroups(7)), where that is
  * less than the machine has.
  */
-#ifndef DF_SERVER_MEMORY_LIMIT_H
-#define DF_SERVER_MEMORY_LIMIT_H
+#ifndef DF_PROCESS_MEMORY_LIMIT_H
+#define DF_PROCESS_MEMORY_LIMIT_H
 
 #include <limits.h>
 #include <stdbool.h>

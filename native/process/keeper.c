@@ -1,7 +1,7 @@
 /*
  * keeper.c - forks servers, holds what outlives them, gives up when they fail too often.
  */
-#include "server/keeper.h"
+#include "process/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 
 #include "channel/layout.h"
 #include "ledger/files.h"
-#include "server/keeper_message.h"
-#include "server/output.h"
+#include "process/keeper_message.h"
+#include "process/output.h"
 
 #define STARTS_MAX 5 /* again, within WINDOW_S; then it gives up */
 #define WINDOW_S   60
