@@ -2,7 +2,7 @@
  * link.c - claims slots, rings the doorbell, awaits replies. Freestanding.
  *
  * Why no wake-up is lost: the client sets its bit in `pending`, then reads `spinning` and `asleep`;
- * a worker writes those, then reads `pending` (server/pool.c). The client writes `waiting`, then
+ * a worker writes those, then reads `pending` (workers/pool.c). The client writes `waiting`, then
  * reads the slot's word; the worker writes the word, then reads `waiting`. All sequentially
  * consistent, so one of the two always sees the other.
  *
@@ -12,8 +12,8 @@
  * A question behind what this process has posted does not wait until that is done: it says BEHIND
  * in the neighbour's slot, then FOLLOWED in the word of what is posted. Who has done that takes
  * FOLLOWED back before it looks for a neighbour that is BEHIND, and frees the slot only where
- * nothing was said (server/pool_take.c). So a question is begun by that worker, or its client finds
- * the other slot free and submits it as any.
+ * nothing was said (workers/pool_take.c). So a question is begun by that worker, or its client
+ * finds the other slot free and submits it as any.
  */
 #include "channel/link.h"
 

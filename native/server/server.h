@@ -4,11 +4,11 @@
  *     control*.c  sockets: who joins, who is gone
  *     ended.c     what those who are gone had: until it is closed
  *     unmount.c   mounts that end, alone or with the server
- *     pool.c      worker threads
  *     execute*.c  one message: the op on the hosted df_fs, in the client's name
  *
- * Rooms of their own are the client processes and their open files, ledger/, the shared memory
- * with what is kept in it, segment/, and what a server is to its system, process/.
+ * Rooms of their own are the worker threads, workers/, the client processes and their open files,
+ * ledger/, the shared memory with what is kept in it, segment/, and what a server is to its
+ * system, process/.
  */
 #ifndef DF_SERVER_SERVER_H
 #define DF_SERVER_SERVER_H

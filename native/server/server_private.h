@@ -17,10 +17,10 @@
 #include "segment/frames.h"
 #include "segment/segment.h"
 #include "server/patience.h"
-#include "server/pool.h"
 #include "server/server.h"
 #include "server/watch.h"
 #include "server/writeback.h"
+#include "workers/pool.h"
 
 /* May it be kept that a name is absent? */
 enum df_absences { DF_ABSENCES_UNKNOWN, DF_ABSENCES_KEPT, DF_ABSENCES_NEVER };

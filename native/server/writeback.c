@@ -15,8 +15,8 @@
 #include "core/clock.h"
 #include "core/gate.h"
 #include "core/masked_thread.h"
-#include "server/pool.h"
 #include "server/writeback_private.h"
+#include "workers/pool.h"
 
 #define PERIOD_S 5                    /* the kernel's dirty_writeback_centisecs */
 #define OLD_NS   INT64_C(30000000000) /* and its dirty_expire_centisecs */

@@ -19,7 +19,7 @@
 #include "channel/trip.h"
 #include "core/file.h"
 #include "segment/segment.h"
-#include "server/pool.h"
+#include "workers/pool.h"
 
 /* A server that answers by itself, without a file system. */
 struct rig {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/aside.h"
+#include "workers/aside.h"
 
 /* A thread on one of the processors that it may use; SKIPs where there is only one. */
 static uint32_t stand_on_the_first(cpu_set_t *all)

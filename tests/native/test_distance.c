@@ -1,5 +1,5 @@
 /*
- * test_distance.c - how far clients are away (server/distance.h), and copies past the caches.
+ * test_distance.c - how far clients are away (workers/distance.h), and copies past the caches.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "channel/past.h"
 #include "channel/sys.h"
-#include "server/distance.h"
+#include "workers/distance.h"
 
 #define NEAR 150 /* ticks */
 #define FAR  600

@@ -4,7 +4,7 @@
 #include "channel/link.h"
 #include "channel/spin.h"
 #include "channel/sys.h"
-#include "server/pool_private.h"
+#include "workers/pool_private.h"
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 

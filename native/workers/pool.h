@@ -4,16 +4,16 @@
  * Each takes submitted slots and serves them one after the other. There is always one more than
  * are busy, up to one for each slot: an op that blocks blocks nobody else.
  */
-#ifndef DF_SERVER_POOL_H
-#define DF_SERVER_POOL_H
+#ifndef DF_WORKERS_POOL_H
+#define DF_WORKERS_POOL_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "channel/layout.h"
 #include "core/call.h"
-#include "server/aside.h"
-#include "server/distance.h"
+#include "workers/aside.h"
+#include "workers/distance.h"
 
 /* Serves the slot's message: fills in result and what belongs to it. Any worker thread. */
 typedef void df_pool_serve(void *arg, struct df_slot *slot, struct df_area *area);

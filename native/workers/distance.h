@@ -5,8 +5,8 @@
  * Asked now and then of a worker that looks for a question all the time: how long ago was the one
  * sent that it sees just now? A host may move the processors of a virtual machine at any time.
  */
-#ifndef DF_SERVER_DISTANCE_H
-#define DF_SERVER_DISTANCE_H
+#ifndef DF_WORKERS_DISTANCE_H
+#define DF_WORKERS_DISTANCE_H
 
 #include <stdbool.h>
 

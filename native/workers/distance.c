@@ -1,7 +1,7 @@
 /*
  * distance.c - the mean of what was measured, and when it means something else than before.
  */
-#include "server/distance.h"
+#include "workers/distance.h"
 
 #define LOOKS 16 /* between two measurements */
 #define SHARE 8  /* of the mean: one part is the newest */

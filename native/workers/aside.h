@@ -11,8 +11,8 @@
  * pay, for the client had nothing more to ask, makes the next dearer; a row of trips for which one
  * would have paid, cheaper (docs/decisions/144).
  */
-#ifndef DF_SERVER_ASIDE_H
-#define DF_SERVER_ASIDE_H
+#ifndef DF_WORKERS_ASIDE_H
+#define DF_WORKERS_ASIDE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

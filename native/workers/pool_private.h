@@ -1,10 +1,10 @@
 /*
  * pool_private.h - what pool.c and pool_take.c share.
  */
-#ifndef DF_SERVER_POOL_PRIVATE_H
-#define DF_SERVER_POOL_PRIVATE_H
+#ifndef DF_WORKERS_POOL_PRIVATE_H
+#define DF_WORKERS_POOL_PRIVATE_H
 
-#include "server/pool.h"
+#include "workers/pool.h"
 
 /* A question, or a signal, that nobody has taken. */
 bool df_pool_any_pending(struct df_segment *segment);

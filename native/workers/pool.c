@@ -8,7 +8,7 @@
  * Each sleeps on a doorbell of its own and the lowest is rung, so that one thread's stack and
  * caches do what one can do.
  */
-#include "server/pool_private.h"
+#include "workers/pool_private.h"
 
 #include <errno.h>
 #include <sched.h>

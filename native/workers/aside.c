@@ -5,7 +5,7 @@
  * where it is when that is given back. Who changes the affinity of a running server (taskset) in
  * that moment has to do it again: a microsecond, or until a busy processor takes the thread.
  */
-#include "server/aside.h"
+#include "workers/aside.h"
 
 #include <sched.h>
 
