@@ -15,7 +15,7 @@
  * when they end. Changes of files that are not known by number are announced for the whole mount.
  *
  * No frame is ever dirty, so any may give way at any time: writes go through to the plugin, or are
- * kept beneath this (server/writeback.h).
+ * kept beneath this (writeback/writeback.h).
  *
  * Most frames have bytes of their own from their first use on. What is kept for the next moment
  * only (df_framer_keep_briefly()) lies in a ring of a megabyte, which the processors have at hand:

@@ -6,9 +6,7 @@
  *     unmount.c   mounts that end, alone or with the server
  *     execute*.c  one message: the op on the hosted df_fs, in the client's name
  *
- * Rooms of their own are the worker threads, workers/, the client processes and their open files,
- * ledger/, the shared memory with what is kept in it, segment/, and what a server is to its
- * system, process/.
+ * What these need lies in rooms of its own: writeback/, workers/, process/, ledger/, segment/.
  */
 #ifndef DF_SERVER_SERVER_H
 #define DF_SERVER_SERVER_H

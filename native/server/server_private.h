@@ -19,8 +19,8 @@
 #include "server/patience.h"
 #include "server/server.h"
 #include "server/watch.h"
-#include "server/writeback.h"
 #include "workers/pool.h"
+#include "writeback/writeback.h"
 
 /* May it be kept that a name is absent? */
 enum df_absences { DF_ABSENCES_UNKNOWN, DF_ABSENCES_KEPT, DF_ABSENCES_NEVER };

@@ -20,7 +20,7 @@
 #include "core/mount.h"
 #include "ramfs.h"
 #include "segment/segment.h"
-#include "server/writeback.h"
+#include "writeback/writeback.h"
 
 #define POINT "/df-test-writeback"
 #define PAGE  4096

@@ -1,11 +1,11 @@
 /*
- * writeback_change.c - what looks at a file's bytes or size, or changes them, otherwise than by
- * reading and writing an open file: what is kept of it is handed over before.
+ * change.c - what looks at a file's bytes or size, or changes them, otherwise than by reading and
+ * writing an open file: what is kept of it is handed over before.
  */
 #include <pthread.h>
 
 #include "core/clock.h"
-#include "server/writeback_private.h"
+#include "writeback/private.h"
 
 #define TRIES 8 /* of an answer that others hand over beneath */
 

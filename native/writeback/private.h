@@ -1,13 +1,13 @@
 /*
- * writeback_private.h - between writeback.c (what is kept, and how it is handed over) and the ops:
- * writeback_data.c (reading and writing), writeback_change.c (what goes by bytes or size another
- * way) and writeback_ops.c (the rest, and their table).
+ * private.h - between writeback.c (what is kept, and how it is handed over) and the ops: data.c
+ * (reading and writing), change.c (what goes by bytes or size another way) and ops.c (the rest, and
+ * their table).
  */
-#ifndef DF_SERVER_WRITEBACK_PRIVATE_H
-#define DF_SERVER_WRITEBACK_PRIVATE_H
+#ifndef DF_WRITEBACK_PRIVATE_H
+#define DF_WRITEBACK_PRIVATE_H
 
 #include "core/call.h"
-#include "server/writeback.h"
+#include "writeback/writeback.h"
 
 #define DF_INODE_BUCKETS 1024 /* a power of two */
 
@@ -111,7 +111,7 @@ int df_inode_error(struct df_wfile *wfile);
  * tells it all the same, as on Linux (fuse_flush() there, and its two ways to keep an error). */
 int df_inode_error_at_close(struct df_wfile *wfile);
 
-/* ---- announced changes: writeback_change.c ---- */
+/* ---- announced changes: change.c ---- */
 
 /* Writes of the mount go through from here on. What was kept before is handed over by who looks
  * for it after this. */
@@ -122,7 +122,7 @@ void df_writeback_end_change(struct df_writeback *wb);
 void df_writeback_clean_named(struct df_writeback *wb, struct df_call *call,
                               const struct df_where *where);
 
-/* ---- the ops, as ops.h has them ---- */
+/* ---- the ops, as core/ops.h has them ---- */
 
 int df_writeback_getattr(struct df_fs *fs, struct df_call *call, const struct df_where *where,
                          struct stat *st);
@@ -140,7 +140,7 @@ ssize_t df_writeback_copy_file_range(struct df_fs *fs, struct df_call *call, str
 int df_writeback_ioctl(struct df_fs *fs, struct df_call *call, struct df_file *file,
                        unsigned long request, void *arg);
 
-/* writeback_data.c */
+/* data.c */
 ssize_t df_writeback_read(struct df_fs *fs, struct df_call *call, struct df_file *file,
                           const struct iovec *iov, int iovcnt, off_t offset);
 int df_writeback_read_batch(struct df_fs *fs, struct df_call *call, struct df_extent *extents,

@@ -11,8 +11,8 @@
  * Locks, outermost first: that of an inode (held while its bytes are handed over), the mount's
  * `lock`, `waking`. The host's own are taken below them.
  */
-#ifndef DF_SERVER_WRITEBACK_H
-#define DF_SERVER_WRITEBACK_H
+#ifndef DF_WRITEBACK_WRITEBACK_H
+#define DF_WRITEBACK_WRITEBACK_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@
 #include "core/mount.h"
 #include "core/ops.h"
 #include "segment/cache.h"
-#include "server/dirty.h"
+#include "writeback/dirty.h"
 
 /* What all mounts of a server may keep together. */
 struct df_writeback_room {

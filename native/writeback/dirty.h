@@ -5,8 +5,8 @@
  * a chunk keeps one range of bytes; what is outside of it is the file system's. Not locked: the
  * caller's (writeback.c) lock of the file protects it.
  */
-#ifndef DF_SERVER_DIRTY_H
-#define DF_SERVER_DIRTY_H
+#ifndef DF_WRITEBACK_DIRTY_H
+#define DF_WRITEBACK_DIRTY_H
 
 #include <stdbool.h>
 #include <stddef.h>

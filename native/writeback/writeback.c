@@ -2,7 +2,7 @@
  * writeback.c - inodes of which something is kept, how it is handed over, and the thread that does
  * so when it has become old.
  */
-#include "server/writeback.h"
+#include "writeback/writeback.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include "core/clock.h"
 #include "core/gate.h"
 #include "core/masked_thread.h"
-#include "server/writeback_private.h"
 #include "workers/pool.h"
+#include "writeback/private.h"
 
 #define PERIOD_S 5                    /* the kernel's dirty_writeback_centisecs */
 #define OLD_NS   INT64_C(30000000000) /* and its dirty_expire_centisecs */

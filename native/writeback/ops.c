@@ -1,13 +1,13 @@
 /*
- * writeback_ops.c - the table of ops of a mount whose writes are kept (writeback.h); opening and
- * closing, and what is passed on as it is.
+ * ops.c - the table of ops of a mount whose writes are kept (writeback.h); opening and closing, and
+ * what is passed on as it is.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
 #include "core/gate.h"
-#include "server/writeback_private.h"
+#include "writeback/private.h"
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 

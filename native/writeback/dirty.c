@@ -1,7 +1,7 @@
 /*
  * dirty.c - the chunks of a file that keep what was written.
  */
-#include "server/dirty.h"
+#include "writeback/dirty.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /*
- * writeback_data.c - reading and writing open files of which something is kept, or may be.
+ * data.c - reading and writing open files of which something is kept, or may be.
  */
 #include <fcntl.h>
 #include <string.h>
 #include <time.h>
 
-#include "server/writeback_private.h"
+#include "writeback/private.h"
 
 static bool is_direct(const struct df_wfile *wfile)
 {
