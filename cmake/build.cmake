@@ -7,7 +7,7 @@
 set(df_native ${CMAKE_CURRENT_LIST_DIR}/../native)
 set(DF_BUILD_SOURCES)
 foreach(room include core channel
-             segment ledger process workers writeback server
+             segment ledger process workers writeback watch server
              intercept client shadows ways shown syscalls)
   file(GLOB files RELATIVE ${df_native} ${df_native}/${room}/*.[chS] ${df_native}/${room}/*.def)
   list(APPEND DF_BUILD_SOURCES ${files})

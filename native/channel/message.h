@@ -21,7 +21,7 @@ enum df_message_op {
 #include "core/ops.def"
 #undef DF_OP
     DF_MESSAGE_OPS, /* how many ops there are: from here on it is the server's own business */
-    /* A program watches the open file: result is the serial of its stand-in (server/watch.h).
+    /* A program watches the open file: result is the serial of its stand-in (watch/watch.h).
      * args.watch. As for the ops, its file is found first; for those behind it none is. */
     DF_MESSAGE_WATCH = DF_MESSAGE_OPS,
     /* Of an open file that an epoll instance watches, or of one that was rung for: args.epoll.

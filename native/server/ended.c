@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "channel/sys.h"
-#include "server/watch_private.h"
+#include "server/server_private.h"
 
 #define SEEN_NS    INT64_C(10000000) /* between two looks whether the control loop has been round */
 #define SEEN_TRIES 100

@@ -8,7 +8,7 @@
 #include "channel/ofd.h"
 #include "channel/sys.h"
 #include "core/caller.h"
-#include "server/watch_private.h"
+#include "server/server_private.h"
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
@@ -307,10 +307,10 @@ static int64_t run(struct df_work *w)
         return ret;
     w->index = w->call.mount ? df_server_index(w->server, w->call.mount->id) : 0;
     if ((looked = df_watch_used(watcher)))
-        df_watch_before(w, &look);
+        df_execute_watch_before(w, &look);
     ret = run_op(w);
     if (df_watch_used(watcher))
-        looked ? df_watch_after(w, &look, ret) : df_watch_late(w, ret);
+        df_execute_watch_after(w, looked ? &look : NULL, ret);
     return ret;
 }
 

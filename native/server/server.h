@@ -6,7 +6,8 @@
  *     unmount.c   mounts that end, alone or with the server
  *     execute*.c  one message: the op on the hosted df_fs, in the client's name
  *
- * What these need lies in rooms of its own: writeback/, workers/, process/, ledger/, segment/.
+ * What these need lies in rooms of its own: watch/, writeback/, workers/, process/, ledger/,
+ * segment/.
  */
 #ifndef DF_SERVER_SERVER_H
 #define DF_SERVER_SERVER_H

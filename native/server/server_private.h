@@ -18,7 +18,7 @@
 #include "segment/segment.h"
 #include "server/patience.h"
 #include "server/server.h"
-#include "server/watch.h"
+#include "watch/watch.h"
 #include "workers/pool.h"
 #include "writeback/writeback.h"
 
@@ -36,7 +36,7 @@ struct df_served {
     _Atomic uint32_t reads;   /* how surely opens are followed by reads (execute_open.c) */
     _Atomic bool lends;       /* bytes of its files were found lent */
     _Atomic uint8_t absences; /* enum df_absences */
-    _Atomic uint32_t watched; /* events that were ever asked for, of anything in it (watch.h) */
+    _Atomic uint32_t watched; /* events ever asked for, of anything in it (watch/watch.h) */
 };
 
 struct df_server {
@@ -87,7 +87,7 @@ struct df_work {
     uint64_t opened;                 /* handle of the file that it has opened; 0: none */
     struct df_frames_changing bytes; /* what becomes of what is known of a file's bytes */
     struct df_changes changes;       /* of names, as the host tells */
-    bool reads_are_told;             /* those of the file that it opens (watch.h) */
+    bool reads_are_told;             /* those of the file that it opens (watch/watch.h) */
     size_t listed;                   /* bytes of records that a readdir has answered with */
     char names[2][PATH_MAX];
     char key[DF_KEY_SIZE];
@@ -207,10 +207,12 @@ static inline size_t df_execute_room(struct df_work *w, uint64_t size)
 /* After a readdir has ended: keeps what is known of the names that it told. */
 void df_execute_ahead(struct df_work *w);
 
-/* ---- watch_begin.c ---- */
+/* ---- execute_watch.c ---- */
 
-/* A program watches the file, which its client has: the serial of its stand-in, or an error as of
- * inotify_add_watch(2). */
+/* Around an op, where something is watched; `look`: NULL if nothing was before it. */
+void df_execute_watch_before(struct df_work *w, struct df_watch_look *look);
+void df_execute_watch_after(struct df_work *w, struct df_watch_look *look, int64_t result);
+
 df_execute_op df_execute_watch;
 
 /* ---- execute_epoll.c ---- */

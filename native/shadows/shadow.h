@@ -17,7 +17,7 @@
  *   b/<mount>.<ino>  which chunks of d/ are there, for a large one
  *   k/, l/           the same two, kept for the next who maps the file (shadow_kept.h)
  *   x/               copies of programs and libraries (code_file.h)
- *   w/<serial>       what is watched by inotify(7) (server/watch.h)
+ *   w/<serial>       what is watched by inotify(7) (watch/watch.h)
  *   held             who may touch which of these (channel/held.h)
  *   lock             flock(2) of who brings the bytes of d/, and of the server that removes them
  */

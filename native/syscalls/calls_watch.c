@@ -1,6 +1,6 @@
 /*
  * calls_watch.c - inotify_add_watch(2): of what lies in a mount, the kernel watches its stand-in
- * (server/watch.h). Everything else about inotify(7) is the kernel's alone.
+ * (watch/watch.h). Everything else about inotify(7) is the kernel's alone.
  */
 #include <fcntl.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 #define MOUNT 3
 

@@ -1,5 +1,5 @@
 /*
- * watch_begin.c - an object is watched: it gets a stand-in, which is as the object is by then.
+ * begin.c - an object is watched: it gets a stand-in, which is as the object is by then.
  *
  * The program watches the stand-in only when it has got the answer, so nothing here makes events
  * for it. A directory's is found by those who change names from the moment on that it is there,
@@ -13,14 +13,14 @@
 #include <unistd.h>
 
 #include "core/caller.h"
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 #define LIST_SIZE 32768 /* bytes of records at a time */
 
 /* ---- names of a directory -------------------------------------------------------------------- */
 
 struct listing {
-    struct df_work *w;
+    struct df_watch_op *o;
     struct df_file *file;
     struct df_watch watch; /* a copy */
     char data[LIST_SIZE];
@@ -34,12 +34,12 @@ static bool is_directory(struct listing *l, const struct dirent64 *record)
 
     if (record->d_type != DT_UNKNOWN)
         return record->d_type == DT_DIR;
-    return df_watch_ask(l->w, &where, &st) && S_ISDIR(st.st_mode);
+    return df_watch_ask(l->o, &where, &st) && S_ISDIR(st.st_mode);
 }
 
 static int take_name(struct listing *l, const struct dirent64 *record)
 {
-    struct df_watcher *watcher = &l->w->server->watcher;
+    struct df_watcher *watcher = l->o->watcher;
     bool directory;
     char path[DF_STAND_PATH];
     int ret;
@@ -70,7 +70,7 @@ static int take_names(struct listing *l, const struct df_dirbuf *buf)
 
 static int list(struct listing *l)
 {
-    struct df_work *w = l->w;
+    struct df_watch_op *o = l->o;
     off_t position = 0;
 
     for (;;) {
@@ -78,8 +78,8 @@ static int list(struct listing *l)
         struct df_call call;
         ssize_t ret;
 
-        df_call_start(&call, w->thread, w->call.mount);
-        ret = df_call_result(&call, w->fs->ops->readdir(w->fs, &call, l->file, position, &buf));
+        df_call_start(&call, o->thread, o->call->mount);
+        ret = df_call_result(&call, o->fs->ops->readdir(o->fs, &call, l->file, position, &buf));
         if (ret < 0 || buf.used == 0)
             return (int)ret;
         if ((ret = take_names(l, &buf)) < 0)
@@ -88,27 +88,28 @@ static int list(struct listing *l)
     }
 }
 
-static int bring_names(struct df_work *w, const struct df_watch *watch)
+static int bring_names(struct df_watch_op *o, const struct df_watch *watch)
 {
-    const struct df_where itself = {.base = w->files[0], .name = ""};
-    struct listing l = {.w = w, .watch = *watch};
+    const struct df_where itself = {.base = o->file, .name = ""};
+    struct listing l = {.o = o, .watch = *watch};
     int ret;
 
-    l.file = df_watch_open_at(w, &itself, O_RDONLY | O_DIRECTORY);
+    l.file = df_watch_open_at(o, &itself, O_RDONLY | O_DIRECTORY);
     if (!l.file)
         return -EACCES;
     ret = list(&l);
-    df_file_put(w->thread, l.file);
+    df_file_put(o->thread, l.file);
     return ret;
 }
 
 /* ---- the object ------------------------------------------------------------------------------ */
 
 /* Under the lock. *made: nobody watched it before. */
-static int find_or_make(struct df_work *w, const struct stat *st, struct df_watch *copy, bool *made)
+static int find_or_make(struct df_watch_op *o, const struct stat *st, struct df_watch *copy,
+                        bool *made)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    int mount = w->call.mount->id, error = 0;
+    struct df_watcher *watcher = o->watcher;
+    int mount = o->call->mount->id, error = 0;
     struct df_watch *watch = df_watch_find(watcher, mount, st->st_ino);
 
     *made = !watch;
@@ -116,8 +117,8 @@ static int find_or_make(struct df_work *w, const struct stat *st, struct df_watc
         watch = df_watch_make(watcher, mount, st->st_ino, S_ISDIR(st->st_mode), &error);
     if (!watch)
         return error;
-    watch->events |= w->message.args.watch.events & IN_ALL_EVENTS;
-    atomic_fetch_or(&w->server->mounts[w->index].watched, watch->events);
+    watch->events |= o->message->args.watch.events & IN_ALL_EVENTS;
+    atomic_fetch_or(o->events, watch->events);
     *copy = *watch;
     return 0;
 }
@@ -136,51 +137,51 @@ static void drop(struct df_watcher *watcher, const struct df_watch *copy)
 }
 
 /* Its names are held. */
-static int64_t begin(struct df_work *w, const struct stat *st)
+static int64_t begin(struct df_watch_op *o, const struct stat *st)
 {
-    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watcher *watcher = o->watcher;
     struct df_watch copy;
     bool made;
     int ret;
 
     pthread_mutex_lock(&watcher->lock);
-    ret = find_or_make(w, st, &copy, &made);
+    ret = find_or_make(o, st, &copy, &made);
     pthread_mutex_unlock(&watcher->lock);
-    if (ret == 0 && made && copy.directory && (ret = bring_names(w, &copy)) < 0)
+    if (ret == 0 && made && copy.directory && (ret = bring_names(o, &copy)) < 0)
         drop(watcher, &copy);
     if (ret < 0)
         return ret;
-    df_watch_adopt(w, &copy);
+    df_watch_adopt(o, &copy);
     return (int64_t)copy.serial;
 }
 
-static int may_watch(struct df_work *w, struct stat *st)
+static int may_watch(struct df_watch_op *o, struct stat *st)
 {
-    const struct df_where itself = {.base = w->files[0], .name = ""};
-    int ret = (int)DF_EXECUTE_CALL(access, &itself, R_OK);
+    const struct df_where itself = {.base = o->file, .name = ""};
+    int ret = df_call_result(o->call, o->fs->ops->access(o->fs, o->call, &itself, R_OK));
 
     if (ret == 0)
-        ret = (int)DF_EXECUTE_CALL(getattr, &itself, st);
+        ret = df_call_result(o->call, o->fs->ops->getattr(o->fs, o->call, &itself, st));
     return ret;
 }
 
 /* ENOSPC: as many watches as there may be. */
-int64_t df_execute_watch(struct df_work *w)
+int64_t df_watch_begin(struct df_watch_op *o)
 {
-    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watcher *watcher = o->watcher;
     struct stat st;
     unsigned stripe;
-    int64_t ret = may_watch(w, &st);
+    int64_t ret = may_watch(o, &st);
 
     if (ret < 0)
         return ret;
-    if (!(w->message.args.watch.events & IN_ALL_EVENTS))
+    if (!(o->message->args.watch.events & IN_ALL_EVENTS))
         return -EINVAL;
-    if (!watcher->shadow || w->index == DF_MOUNT_COUNT || st.st_ino == 0)
+    if (!watcher->shadow || !o->events || st.st_ino == 0)
         return -ENOSPC;
-    stripe = df_watch_stripe(w->call.mount->id, st.st_ino);
+    stripe = df_watch_stripe(o->call->mount->id, st.st_ino);
     pthread_mutex_lock(&watcher->names[stripe]);
-    ret = begin(w, &st);
+    ret = begin(o, &st);
     pthread_mutex_unlock(&watcher->names[stripe]);
     return ret < 0 && ret != -EACCES && ret != -ENOMEM ? -ENOSPC : ret;
 }

@@ -1,5 +1,5 @@
 /*
- * watch_late.c - ops that were under way when the first watch of their mount came: nobody has
+ * late.c - ops that were under way when the first watch of their mount came: nobody has
  * looked what they were about. And those that were when the first watch of their directory came:
  * nobody has held its names.
  *
@@ -7,7 +7,7 @@
  * compared with the directory: who adds a watch, then lists the directory and follows the events
  * misses nothing.
  */
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 /* Under the lock. */
 static void set_name(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot)
@@ -23,48 +23,48 @@ static void set_name(struct df_watcher *watcher, int mount, const struct df_watc
 }
 
 /* Once more when nobody changes it any more. Who begins to watch behind this lists it as it is. */
-static void compare(struct df_work *w, const struct df_where *where)
+static void compare(struct df_watch_op *o, const struct df_where *where)
 {
-    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watcher *watcher = o->watcher;
     struct df_watch_look look = {.held = 0};
     struct df_watch_spot now;
 
-    if (!df_watch_spot_at(w, where, &look.spots[0]))
+    if (!df_watch_spot_at(o, where, &look.spots[0]))
         return;
-    df_watch_hold(w, &look, 1);
-    if (look.held && df_watch_spot_at(w, where, &now) && now.directory == look.spots[0].directory) {
+    df_watch_hold(o, &look, 1);
+    if (look.held && df_watch_spot_at(o, where, &now) && now.directory == look.spots[0].directory) {
         pthread_mutex_lock(&watcher->lock);
-        set_name(watcher, w->call.mount->id, &now);
+        set_name(watcher, o->call->mount->id, &now);
         pthread_mutex_unlock(&watcher->lock);
     }
-    df_watch_release(w, &look);
+    df_watch_release(o, &look);
 }
 
-void df_watch_compare(struct df_work *w)
+void df_watch_compare(struct df_watch_op *o)
 {
-    compare(w, &w->wheres[0]);
-    if (w->message.op == DF_MESSAGE_rename || w->message.op == DF_MESSAGE_link)
-        compare(w, &w->wheres[1]);
+    compare(o, &o->wheres[0]);
+    if (o->message->op == DF_MESSAGE_rename || o->message->op == DF_MESSAGE_link)
+        compare(o, &o->wheres[1]);
 }
 
 /* Where a link, or "..", has led is asked of the file. */
-static void compare_opened(struct df_work *w)
+static void compare_opened(struct df_watch_op *o)
 {
     struct df_watch_look look = {.by_link = true};
 
-    if (w->message.args.open.flags & O_PATH)
+    if (o->message->args.open.flags & O_PATH)
         return;
-    if (w->message.args.open.flags & O_CREAT)
-        df_watch_compare(w);
-    df_watch_tell_open(w, &look);
+    if (o->message->args.open.flags & O_CREAT)
+        df_watch_compare(o);
+    df_watch_tell_open(o, &look);
 }
 
-void df_watch_late(struct df_work *w, int64_t result)
+void df_watch_late(struct df_watch_op *o, int64_t result)
 {
-    if (result < 0 || !df_watch_events(w))
+    if (result < 0 || !df_watch_events(o))
         return;
-    if (df_watch_changes_names(w->message.op))
-        df_watch_compare(w);
-    else if (w->message.op == DF_MESSAGE_open)
-        compare_opened(w);
+    if (df_watch_changes_names(o->message->op))
+        df_watch_compare(o);
+    else if (o->message->op == DF_MESSAGE_open)
+        compare_opened(o);
 }

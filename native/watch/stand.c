@@ -1,5 +1,5 @@
 /*
- * watch_stand.c - what is done to stand-ins, so that the kernel tells those who watch them.
+ * stand.c - what is done to stand-ins, so that the kernel tells those who watch them.
  *
  * Never by a descriptor that was opened for reading where a path will do: that would be IN_OPEN.
  * What fails is an event that is lost; the operation in the mount is done already.
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 void df_stand_path(char path[DF_STAND_PATH], uint64_t serial, const char *name)
 {

@@ -1,11 +1,11 @@
 /*
- * watch_tell.c - what an op has done, done to the stand-ins. Each watch hears of it in the order
+ * tell.c - what an op has done, done to the stand-ins. Each watch hears of it in the order
  * of Linux, whose versions differ in which of several watches they tell first.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 /* One op that is told; under the lock. */
 struct telling {
@@ -173,30 +173,30 @@ static enum df_watch_kind kind_of(const struct df_message *m)
 /* ---- the op ---------------------------------------------------------------------------------- */
 
 /* What a link, "..", or a descriptor leads to is asked for now: by its name where that is known. */
-static void find_object(struct df_work *w, struct df_watch_spot *spot)
+static void find_object(struct df_watch_op *o, struct df_watch_spot *spot)
 {
-    struct df_file *file = w->files[0];
-    bool open = w->wheres[0].len == 0 && file;
+    struct df_file *file = o->file;
+    bool open = o->wheres[0].len == 0 && file;
 
     if (!open)
-        file = df_watch_open_at(w, &w->wheres[0], O_PATH);
+        file = df_watch_open_at(o, &o->wheres[0], O_PATH);
     if (file)
-        df_watch_spot_of(w, file, spot);
+        df_watch_spot_of(o, file, spot);
     if (file && !open)
-        df_file_put(w->thread, file);
+        df_file_put(o->thread, file);
 }
 
-static void tell_attributes(struct df_work *w, struct df_watch_look *look)
+static void tell_attributes(struct df_watch_op *o, struct df_watch_look *look)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    struct telling t = {watcher, w->call.mount->id};
-    enum df_watch_kind kind = kind_of(&w->message);
+    struct df_watcher *watcher = o->watcher;
+    struct telling t = {watcher, o->call->mount->id};
+    enum df_watch_kind kind = kind_of(o->message);
 
-    if (look->by_link && w->wheres[0].len == 0 &&
-        df_watch_touch(watcher, w->message.wheres[0].base, kind))
+    if (look->by_link && o->wheres[0].len == 0 &&
+        df_watch_touch(watcher, o->message->wheres[0].base, kind))
         return;
     if (look->by_link)
-        find_object(w, &look->spots[0]);
+        find_object(o, &look->spots[0]);
     pthread_mutex_lock(&watcher->lock);
     touched(&t, &look->spots[0], kind);
     pthread_mutex_unlock(&watcher->lock);
@@ -209,25 +209,25 @@ static bool is_same(const struct df_watch_spot *a, const struct df_watch_spot *b
 
 /* A link has led to the name, so nobody has held the names beside it. By now it may be gone again,
  * which is told. */
-static void make_by_link(struct df_work *w, struct df_file *file, struct df_watch_look *look)
+static void make_by_link(struct df_watch_op *o, struct df_file *file, struct df_watch_look *look)
 {
-    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watcher *watcher = o->watcher;
     struct df_watch_spot now;
     char path[DF_STAND_PATH];
 
-    df_watch_hold(w, look, 1);
-    if (look->held && df_watch_spot_of(w, file, &now) && is_same(&now, &look->spots[0])) {
+    df_watch_hold(o, look, 1);
+    if (look->held && df_watch_spot_of(o, file, &now) && is_same(&now, &look->spots[0])) {
         pthread_mutex_lock(&watcher->lock);
-        if (df_watch_change(watcher, w->call.mount->id, &now, path))
+        if (df_watch_change(watcher, o->call->mount->id, &now, path))
             df_stand_name(watcher->at, path, false);
         pthread_mutex_unlock(&watcher->lock);
     }
-    df_watch_release(w, look);
+    df_watch_release(o, look);
 }
 
-void df_watch_tell_open(struct df_work *w, struct df_watch_look *look)
+void df_watch_tell_open(struct df_watch_op *o, struct df_watch_look *look)
 {
-    struct df_file *file = df_files_get(&w->server->files, w->opened);
+    struct df_file *file = df_files_get(o->files, o->opened);
     struct df_where itself = {.base = file, .name = ""};
     struct df_watch_spot *spot = &look->spots[0];
     bool made = !look->by_link && spot->ino == 0;
@@ -235,29 +235,29 @@ void df_watch_tell_open(struct df_work *w, struct df_watch_look *look)
 
     if (!file) /* its client was killed */
         return;
-    if (look->by_link && df_watch_spot_of(w, file, spot) && w->message.args.open.flags & O_CREAT)
-        make_by_link(w, file, look);
-    else if (made && df_watch_ask(w, &itself, &st)) {
+    if (look->by_link && df_watch_spot_of(o, file, spot) && o->message->args.open.flags & O_CREAT)
+        make_by_link(o, file, look);
+    else if (made && df_watch_ask(o, &itself, &st)) {
         spot->ino = st.st_ino;
         spot->mode = st.st_mode;
     }
-    df_file_put(w->thread, file);
+    df_file_put(o->thread, file);
     if (spot->ino)
-        df_watch_opened(w, spot, made && w->message.args.open.flags & O_CREAT);
+        df_watch_opened(o, spot, made && o->message->args.open.flags & O_CREAT);
 }
 
-static void tell_names(struct df_work *w, struct df_watch_look *look)
+static void tell_names(struct df_watch_op *o, struct df_watch_look *look)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    const struct telling t = {watcher, w->call.mount->id};
-    const uint32_t op = w->message.op;
+    struct df_watcher *watcher = o->watcher;
+    const struct telling t = {watcher, o->call->mount->id};
+    const uint32_t op = o->message->op;
     struct df_watch_movers movers[2];
 
     if (op == DF_MESSAGE_rename)
-        df_watch_find_movers(w, look->spots, movers);
+        df_watch_find_movers(o, look->spots, movers);
     pthread_mutex_lock(&watcher->lock);
     if (op == DF_MESSAGE_rename)
-        renamed(&t, look->spots, w->message.args.rename.flags, movers);
+        renamed(&t, look->spots, o->message->args.rename.flags, movers);
     else if (op == DF_MESSAGE_link)
         linked(&t, look->spots);
     else if (op == DF_MESSAGE_unlink || op == DF_MESSAGE_rmdir)
@@ -266,13 +266,13 @@ static void tell_names(struct df_work *w, struct df_watch_look *look)
         made(&t, &look->spots[0], op == DF_MESSAGE_mkdir);
     pthread_mutex_unlock(&watcher->lock);
     for (unsigned i = 0; op == DF_MESSAGE_rename && i < 2; i++)
-        df_watch_settle(w, &movers[i]);
+        df_watch_settle(o, &movers[i]);
 }
 
-static void tell_file(struct df_work *w, int64_t result)
+static void tell_file(struct df_watch_op *o, int64_t result)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    const struct df_message *m = &w->message;
+    struct df_watcher *watcher = o->watcher;
+    const struct df_message *m = o->message;
 
     if (m->op == DF_MESSAGE_readdir || (m->op == DF_MESSAGE_read && result > 0))
         df_watch_touch(watcher, m->files[0], DF_WATCH_ACCESS);
@@ -284,53 +284,53 @@ static void tell_file(struct df_work *w, int64_t result)
     }
 }
 
-static void tell(struct df_work *w, struct df_watch_look *look, int64_t result)
+static void tell(struct df_watch_op *o, struct df_watch_look *look, int64_t result)
 {
-    switch (w->message.op) {
+    switch (o->message->op) {
     case DF_MESSAGE_read:
     case DF_MESSAGE_readdir:
     case DF_MESSAGE_write:
     case DF_MESSAGE_fallocate:
     case DF_MESSAGE_copy_file_range:
-        tell_file(w, result);
+        tell_file(o, result);
         break;
     case DF_MESSAGE_open:
-        df_watch_tell_open(w, look);
+        df_watch_tell_open(o, look);
         break;
     case DF_MESSAGE_setattr:
     case DF_MESSAGE_setxattr:
     case DF_MESSAGE_removexattr:
-        tell_attributes(w, look);
+        tell_attributes(o, look);
         break;
     default:
-        tell_names(w, look);
+        tell_names(o, look);
     }
 }
 
 /* Somebody has begun to watch a directory whose names were not held. */
-static bool is_watched_by_now(struct df_work *w, const struct df_watch_look *look)
+static bool is_watched_by_now(struct df_watch_op *o, const struct df_watch_look *look)
 {
-    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watcher *watcher = o->watcher;
     bool found = false;
 
     pthread_mutex_lock(&watcher->lock);
     for (unsigned i = 0; i < 2; i++)
         if (look->unheld & 1U << i)
-            found |= df_watch_find_directory(watcher, w->call.mount->id,
+            found |= df_watch_find_directory(watcher, o->call->mount->id,
                                              look->spots[i].directory) != NULL;
     pthread_mutex_unlock(&watcher->lock);
     return found;
 }
 
-void df_watch_after(struct df_work *w, struct df_watch_look *look, int64_t result)
+void df_watch_after(struct df_watch_op *o, struct df_watch_look *look, int64_t result)
 {
     if (look->missed)
-        df_watch_late(w, result);
+        df_watch_late(o, result);
     if (look->by_link) /* they are not those of the object */
-        df_watch_release(w, look);
+        df_watch_release(o, look);
     if (look->tells && result >= 0)
-        tell(w, look, result);
-    df_watch_release(w, look);
-    if (look->unheld && result >= 0 && is_watched_by_now(w, look))
-        df_watch_compare(w);
+        tell(o, look, result);
+    df_watch_release(o, look);
+    if (look->unheld && result >= 0 && is_watched_by_now(o, look))
+        df_watch_compare(o);
 }

@@ -1,5 +1,5 @@
 /*
- * watch_files.c - files of mounts that are open, for those who watch them or their directories.
+ * files.c - files of mounts that are open, for those who watch them or their directories.
  *
  * Each has its stand-in open, by its name in the stand-in of its directory and by its own, with the
  * access mode of its open(2). So the kernel knows by what name it was opened and what became of
@@ -11,7 +11,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -105,21 +105,21 @@ static void open_both(struct df_watcher *watcher, struct df_watch_file *file, in
 /* ---- opened and closed ----------------------------------------------------------------------- */
 
 /* Its close is waited for from now on, so that who closes a file finds the event there. */
-static void tell_closes(struct df_work *w, uint64_t handle)
+static void tell_closes(struct df_watch_op *o, uint64_t handle)
 {
-    struct df_ofd *ofd = df_segment_ofd(w->server->own.segment, handle);
+    struct df_ofd *ofd = df_segment_ofd(o->files->segment, handle);
 
     if (ofd)
         __atomic_and_fetch(&ofd->traits, (uint8_t)~DF_FILE_NOFLUSH, __ATOMIC_RELAXED);
 }
 
 /* Whoever closed it meanwhile has not found it. */
-static void see_closed(struct df_work *w, uint64_t handle, bool tells)
+static void see_closed(struct df_watch_op *o, uint64_t handle, bool tells)
 {
-    if (!df_segment_ofd(w->server->own.segment, handle))
-        df_watch_closed(&w->server->watcher, handle);
+    if (!df_segment_ofd(o->files->segment, handle))
+        df_watch_closed(o->watcher, handle);
     else if (tells)
-        tell_closes(w, handle);
+        tell_closes(o, handle);
 }
 
 static void make_name(struct df_watcher *watcher, int mount, const struct df_watch_spot *spot)
@@ -136,17 +136,17 @@ static bool is_watched(struct df_watcher *watcher, int mount, const struct df_wa
            df_watch_find(watcher, mount, spot->ino);
 }
 
-void df_watch_opened(struct df_work *w, const struct df_watch_spot *spot, bool made)
+void df_watch_opened(struct df_watch_op *o, const struct df_watch_spot *spot, bool made)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    int mount = w->call.mount->id, flags = w->message.args.open.flags;
+    struct df_watcher *watcher = o->watcher;
+    int mount = o->call->mount->id, flags = o->message->args.open.flags;
     struct df_watch_file *file = NULL;
 
     pthread_mutex_lock(&watcher->lock);
     if (made)
         make_name(watcher, mount, spot);
     if (is_watched(watcher, mount, spot))
-        file = file_of(watcher, w->opened, mount, spot->ino);
+        file = file_of(watcher, o->opened, mount, spot->ino);
     if (file) {
         call(file, spot, watcher->changes);
         open_both(watcher, file, made ? flags & ~O_TRUNC : flags, S_ISDIR(spot->mode));
@@ -154,8 +154,8 @@ void df_watch_opened(struct df_work *w, const struct df_watch_spot *spot, bool m
     pthread_mutex_unlock(&watcher->lock);
     if (!file)
         return;
-    see_closed(w, w->opened, true);
-    df_execute_out(w)->file.traits &= (uint8_t)~DF_FILE_NOFLUSH;
+    see_closed(o, o->opened, true);
+    o->closes_are_told = true;
 }
 
 void df_watch_closed(struct df_watcher *watcher, uint64_t handle)
@@ -248,30 +248,30 @@ struct found {
     struct stat st;
 };
 
-typedef void visit(struct df_work *w, const struct found *found, const void *data);
+typedef void visit(struct df_watch_op *o, const struct found *found, const void *data);
 
-static void visit_one(struct df_work *w, uint64_t handle, visit *visit, const void *data)
+static void visit_one(struct df_watch_op *o, uint64_t handle, visit *visit, const void *data)
 {
-    struct found found = {.handle = handle, .file = df_files_get(&w->server->files, handle)};
+    struct found found = {.handle = handle, .file = df_files_get(o->files, handle)};
     struct df_where itself = {.base = found.file, .name = ""};
 
     if (!found.file)
         return;
-    if (!(atomic_load(&found.file->flags) & O_PATH) && df_watch_ask(w, &itself, &found.st))
-        visit(w, &found, data);
-    df_file_put(w->thread, found.file);
+    if (!(atomic_load(&found.file->flags) & O_PATH) && df_watch_ask(o, &itself, &found.st))
+        visit(o, &found, data);
+    df_file_put(o->thread, found.file);
 }
 
-static void visit_all(struct df_work *w, visit *visit, const void *data)
+static void visit_all(struct df_watch_op *o, visit *visit, const void *data)
 {
     uint64_t handles[64];
     uint32_t from = 0;
     size_t count;
 
     do {
-        count = df_files_of_mount(&w->server->files, w->call.mount->id, &from, handles, 64);
+        count = df_files_of_mount(o->files, o->call->mount->id, &from, handles, 64);
         for (size_t i = 0; i < count; i++)
-            visit_one(w, handles[i], visit, data);
+            visit_one(o, handles[i], visit, data);
     } while (count > 0);
 }
 
@@ -304,9 +304,9 @@ static bool adopt(struct df_watcher *watcher, int mount, const struct found *fou
     return file->named >= 0 || file->own >= 0;
 }
 
-static void adopt_found(struct df_work *w, const struct found *found, const void *data)
+static void adopt_found(struct df_watch_op *o, const struct found *found, const void *data)
 {
-    struct df_watcher *watcher = &w->server->watcher;
+    struct df_watcher *watcher = o->watcher;
     const struct df_watch *watch = data;
     struct df_watch_spot spot;
     uint64_t changes = 0;
@@ -315,16 +315,16 @@ static void adopt_found(struct df_work *w, const struct found *found, const void
     if (!watch->directory && found->st.st_ino != watch->ino)
         return;
     if (asks)
-        df_watch_spot_of(w, found->file, &spot);
+        df_watch_spot_of(o, found->file, &spot);
     pthread_mutex_lock(&watcher->lock);
-    tells = adopt(watcher, w->call.mount->id, found, asks ? &spot : NULL, changes);
+    tells = adopt(watcher, o->call->mount->id, found, asks ? &spot : NULL, changes);
     pthread_mutex_unlock(&watcher->lock);
-    see_closed(w, found->handle, tells);
+    see_closed(o, found->handle, tells);
 }
 
-void df_watch_adopt(struct df_work *w, const struct df_watch *watch)
+void df_watch_adopt(struct df_watch_op *o, const struct df_watch *watch)
 {
-    visit_all(w, adopt_found, watch);
+    visit_all(o, adopt_found, watch);
 }
 
 /* ---- those that are moved -------------------------------------------------------------------- */
@@ -334,23 +334,23 @@ struct search {
     struct df_watch_movers *movers;
 };
 
-static void find_mover(struct df_work *w, const struct found *found, const void *data)
+static void find_mover(struct df_watch_op *o, const struct found *found, const void *data)
 {
     const struct search *search = data;
     struct df_watch_movers *movers = search->movers;
 
-    (void)w;
+    (void)o;
     if (found->st.st_ino != search->ino || movers->count == DF_WATCH_MOVERS)
         return;
     movers->at[movers->count].handle = found->handle;
     movers->at[movers->count++].flags = atomic_load(&found->file->flags) & O_ACCMODE;
 }
 
-static bool comes_in(struct df_work *w, const struct df_watch_spot *from,
+static bool comes_in(struct df_watch_op *o, const struct df_watch_spot *from,
                      const struct df_watch_spot *to)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    int mount = w->call.mount->id;
+    struct df_watcher *watcher = o->watcher;
+    int mount = o->call->mount->id;
     bool in;
 
     pthread_mutex_lock(&watcher->lock);
@@ -360,15 +360,15 @@ static bool comes_in(struct df_work *w, const struct df_watch_spot *from,
     return in;
 }
 
-void df_watch_find_movers(struct df_work *w, const struct df_watch_spot spots[2],
+void df_watch_find_movers(struct df_watch_op *o, const struct df_watch_spot spots[2],
                           struct df_watch_movers movers[2])
 {
     for (unsigned i = 0; i < 2; i++) {
         struct search search = {spots[i].ino, &movers[i]};
 
         movers[i].count = 0;
-        if (search.ino && comes_in(w, &spots[i], &spots[1 - i]))
-            visit_all(w, find_mover, &search);
+        if (search.ino && comes_in(o, &spots[i], &spots[1 - i]))
+            visit_all(o, find_mover, &search);
     }
 }
 
@@ -385,10 +385,10 @@ void df_watch_move_in(struct df_watcher *watcher, int mount, const struct df_wat
     }
 }
 
-void df_watch_settle(struct df_work *w, const struct df_watch_movers *movers)
+void df_watch_settle(struct df_watch_op *o, const struct df_watch_movers *movers)
 {
     for (unsigned i = 0; i < movers->count; i++)
-        see_closed(w, movers->at[i].handle, true);
+        see_closed(o, movers->at[i].handle, true);
 }
 
 static bool is_called(const struct df_watch_file *file, int mount, const struct df_watch_spot *spot)

@@ -1,35 +1,16 @@
 /*
- * watch_private.h - between watch.c (which objects are watched), watch_stand.c (what is done to
- * stand-ins), watch_look.c and watch_tell.c (before and after an op), watch_files.c (open files)
- * and watch_begin.c (the first watch of an object).
+ * private.h - between watch.c (which objects are watched), stand.c (what is done to stand-ins),
+ * look.c and tell.c (before and after an op), files.c (open files) and begin.c (the first watch of
+ * an object).
  */
-#ifndef DF_SERVER_WATCH_PRIVATE_H
-#define DF_SERVER_WATCH_PRIVATE_H
+#ifndef DF_WATCH_PRIVATE_H
+#define DF_WATCH_PRIVATE_H
 
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "server/server_private.h"
-#include "server/watch.h"
-
-/* Where a name leads, or an open file lies. */
-struct df_watch_spot {
-    uint64_t directory; /* st_ino of the one that has the name; 0: not known */
-    uint64_t ino;       /* of the object; 0: there is none */
-    mode_t mode;
-    nlink_t links;
-    char name[NAME_MAX + 1];
-};
-
-struct df_watch_look {
-    bool tells;    /* there is something to look at afterwards */
-    bool missed;   /* nothing of the mount was watched */
-    bool by_link;  /* the path ends in a link, "..", or nothing: the spot is yet to be found */
-    unsigned held; /* of watcher->names: */
-    unsigned stripes[2];
-    unsigned unheld; /* bits, of spots in directories that nobody watched by then */
-    struct df_watch_spot spots[2];
-};
+#include "core/mount.h"
+#include "watch/watch.h"
 
 /* A file that is open, and in a watched directory or watched itself. */
 struct df_watch_file {
@@ -74,7 +55,7 @@ struct df_watch *df_watch_make(struct df_watcher *watcher, int mount, uint64_t i
 /* The object is no more, or the mount: IN_DELETE_SELF, as soon as nobody has it open. Frees it. */
 void df_watch_drop(struct df_watcher *watcher, struct df_watch *watch);
 
-/* ---- watch_stand.c: under the lock; in w/ ---- */
+/* ---- stand.c: under the lock; in w/ ---- */
 
 #define DF_STAND_PATH (NAME_MAX + 32)
 
@@ -118,69 +99,51 @@ void df_stand_touch_fd(int fd, enum df_watch_kind kind);
 /* As open(2) with these flags of an object of that kind. A descriptor or -1. */
 int df_stand_open(int at, const char *path, int flags, bool directory);
 
-/* ---- watch_look.c ---- */
-
-/* The op makes, removes or moves names. An open may make one, too. */
-static inline bool df_watch_changes_names(uint32_t op)
-{
-    switch (op) {
-    case DF_MESSAGE_mknod:
-    case DF_MESSAGE_mkdir:
-    case DF_MESSAGE_symlink:
-    case DF_MESSAGE_unlink:
-    case DF_MESSAGE_rmdir:
-    case DF_MESSAGE_rename:
-    case DF_MESSAGE_link:
-        return true;
-    default:
-        return false;
-    }
-}
+/* ---- look.c ---- */
 
 /* getattr of the caller, beside the op of the message. */
-bool df_watch_ask(struct df_work *w, const struct df_where *where, struct stat *st);
+bool df_watch_ask(struct df_watch_op *o, const struct df_where *where, struct stat *st);
 
-/* Events of things in the mount that the message is about, which somebody waits for, or did. */
-static inline uint32_t df_watch_events(const struct df_work *w)
+/* Events of things in the mount that the op is about, which somebody waits for, or did. */
+static inline uint32_t df_watch_events(const struct df_watch_op *o)
 {
-    return w->index < DF_MOUNT_COUNT && w->call.mount
-               ? atomic_load_explicit(&w->server->mounts[w->index].watched, memory_order_relaxed)
-               : 0;
+    return o->events ? atomic_load_explicit(o->events, memory_order_relaxed) : 0;
 }
 
 /* Of the name itself, whatever it leads to. False: its directory is not there. */
-bool df_watch_spot_at(struct df_work *w, const struct df_where *where, struct df_watch_spot *spot);
+bool df_watch_spot_at(struct df_watch_op *o, const struct df_where *where,
+                      struct df_watch_spot *spot);
 
 /* By what the open file is called now. False: it has no name, but *spot has the object. */
-bool df_watch_spot_of(struct df_work *w, struct df_file *file, struct df_watch_spot *spot);
+bool df_watch_spot_of(struct df_watch_op *o, struct df_file *file, struct df_watch_spot *spot);
 
 /* The object of a path, open for no more than this (df_file_put()); NULL: it cannot be had. */
-struct df_file *df_watch_open_at(struct df_work *w, const struct df_where *where, int flags);
+struct df_file *df_watch_open_at(struct df_watch_op *o, const struct df_where *where, int flags);
 
 /* The names of the first `count` spots' directories, as far as these are watched: look->held is 0
  * before, and after they are released. */
-void df_watch_hold(struct df_work *w, struct df_watch_look *look, unsigned count);
-void df_watch_release(struct df_work *w, struct df_watch_look *look);
+void df_watch_hold(struct df_watch_op *o, struct df_watch_look *look, unsigned count);
+void df_watch_release(struct df_watch_op *o, struct df_watch_look *look);
 
-/* ---- watch_late.c ---- */
+/* ---- late.c ---- */
 
 /* The names that the op is about are made in the stand-ins what they are in their directories, once
  * nobody changes these. */
-void df_watch_compare(struct df_work *w);
+void df_watch_compare(struct df_watch_op *o);
 
-/* ---- watch_tell.c ---- */
+/* ---- tell.c ---- */
 
 /* An open that has succeeded. */
-void df_watch_tell_open(struct df_work *w, struct df_watch_look *look);
+void df_watch_tell_open(struct df_watch_op *o, struct df_watch_look *look);
 
-/* ---- watch_files.c ---- */
+/* ---- files.c ---- */
 
 /* What the op has opened at that spot: IN_OPEN. `made`: and made. */
-void df_watch_opened(struct df_work *w, const struct df_watch_spot *spot, bool made);
+void df_watch_opened(struct df_watch_op *o, const struct df_watch_spot *spot, bool made);
 
 /* Files of the mount that were opened before the object was watched; without events. `watch` may be
  * a copy. */
-void df_watch_adopt(struct df_work *w, const struct df_watch *watch);
+void df_watch_adopt(struct df_watch_op *o, const struct df_watch *watch);
 
 #define DF_WATCH_MOVERS 64 /* more of one object make no events by their descriptors */
 
@@ -195,7 +158,7 @@ struct df_watch_movers {
 };
 
 /* Of each of the two that a rename moves. */
-void df_watch_find_movers(struct df_work *w, const struct df_watch_spot spots[2],
+void df_watch_find_movers(struct df_watch_op *o, const struct df_watch_spot spots[2],
                           struct df_watch_movers movers[2]);
 
 /* Under the lock: they are to make events as `path`, which is where nobody watches yet, and will be
@@ -204,7 +167,7 @@ void df_watch_move_in(struct df_watcher *watcher, int mount, const struct df_wat
                       uint64_t ino, const struct df_watch_spot *to, const char *path);
 
 /* Behind it, without the lock. */
-void df_watch_settle(struct df_work *w, const struct df_watch_movers *movers);
+void df_watch_settle(struct df_watch_op *o, const struct df_watch_movers *movers);
 
 /* Under the lock: open files that were called `from` are called `to`; NULL: and make no events by
  * that any more. */

@@ -1,5 +1,5 @@
 /*
- * watch_look.c - what an op is about, looked at before it is carried out: which directory has the
+ * look.c - what an op is about, looked at before it is carried out: which directory has the
  * name, and what it leads to. Asked of the file system, as the caller; only where something of the
  * mount is watched.
  */
@@ -8,36 +8,36 @@
 #include <sys/inotify.h>
 
 #include "core/caller.h"
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 #define AS_IT_IS(where) (((where)->flags & DF_WHERE_DOTDOT) | DF_WHERE_NOFOLLOW)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-static int64_t ask(struct df_work *w, const struct df_where *where, struct stat *st)
+static int64_t ask(struct df_watch_op *o, const struct df_where *where, struct stat *st)
 {
     struct df_call call;
 
-    df_call_start(&call, w->thread, w->call.mount);
-    call.links = w->call.links;
-    return df_call_result(&call, w->fs->ops->getattr(w->fs, &call, where, st));
+    df_call_start(&call, o->thread, o->call->mount);
+    call.links = o->call->links;
+    return df_call_result(&call, o->fs->ops->getattr(o->fs, &call, where, st));
 }
 
-bool df_watch_ask(struct df_work *w, const struct df_where *where, struct stat *st)
+bool df_watch_ask(struct df_watch_op *o, const struct df_where *where, struct stat *st)
 {
-    return ask(w, where, st) == 0;
+    return ask(o, where, st) == 0;
 }
 
-struct df_file *df_watch_open_at(struct df_work *w, const struct df_where *where, int flags)
+struct df_file *df_watch_open_at(struct df_watch_op *o, const struct df_where *where, int flags)
 {
-    struct df_file *file = df_file_new(w->thread, w->call.mount, w->fs, flags);
+    struct df_file *file = df_file_new(o->thread, o->call->mount, o->fs, flags);
     struct df_call call;
 
     if (!file)
         return NULL;
-    df_call_start(&call, w->thread, w->call.mount);
-    if (df_call_result(&call, w->fs->ops->open(w->fs, &call, where, file, flags, 0)) != 0) {
-        df_file_discard(w->thread, file);
+    df_call_start(&call, o->thread, o->call->mount);
+    if (df_call_result(&call, o->fs->ops->open(o->fs, &call, where, file, flags, 0)) != 0) {
+        df_file_discard(o->thread, file);
         return NULL;
     }
     df_file_opened_counted(file);
@@ -68,14 +68,14 @@ static bool split(const struct df_where *where, char text[PATH_MAX], struct df_w
 }
 
 /* "a" has the slash behind nothing: its directory is the start. */
-static bool find_directory(struct df_work *w, const struct df_where *where,
+static bool find_directory(struct df_watch_op *o, const struct df_where *where,
                            struct df_watch_spot *spot)
 {
     struct df_where directory;
     char text[PATH_MAX];
     struct stat st;
 
-    if (!split(where, text, &directory, spot->name) || !df_watch_ask(w, &directory, &st))
+    if (!split(where, text, &directory, spot->name) || !df_watch_ask(o, &directory, &st))
         return false;
     spot->directory = st.st_ino;
     return true;
@@ -88,27 +88,28 @@ static void set_object(struct df_watch_spot *spot, const struct stat *st)
     spot->links = st->st_nlink;
 }
 
-static void find_object(struct df_work *w, const struct df_where *where, unsigned flags,
+static void find_object(struct df_watch_op *o, const struct df_where *where, unsigned flags,
                         struct df_watch_spot *spot)
 {
     struct df_where object = *where;
     struct stat st;
 
     object.flags = flags;
-    if (df_watch_ask(w, &object, &st))
+    if (df_watch_ask(o, &object, &st))
         set_object(spot, &st);
 }
 
-bool df_watch_spot_at(struct df_work *w, const struct df_where *where, struct df_watch_spot *spot)
+bool df_watch_spot_at(struct df_watch_op *o, const struct df_where *where,
+                      struct df_watch_spot *spot)
 {
     *spot = (struct df_watch_spot){.directory = 0};
-    if (!find_directory(w, where, spot))
+    if (!find_directory(o, where, spot))
         return false;
-    find_object(w, where, AS_IT_IS(where), spot);
+    find_object(o, where, AS_IT_IS(where), spot);
     return true;
 }
 
-bool df_watch_spot_of(struct df_work *w, struct df_file *file, struct df_watch_spot *spot)
+bool df_watch_spot_of(struct df_watch_op *o, struct df_file *file, struct df_watch_spot *spot)
 {
     struct df_where itself = {.base = file, .name = ""}, where = {.flags = DF_WHERE_NOFOLLOW};
     struct df_call call;
@@ -117,16 +118,16 @@ bool df_watch_spot_of(struct df_work *w, struct df_file *file, struct df_watch_s
     ssize_t len;
 
     *spot = (struct df_watch_spot){.directory = 0};
-    if (df_watch_ask(w, &itself, &st))
+    if (df_watch_ask(o, &itself, &st))
         set_object(spot, &st);
-    df_call_start(&call, w->thread, w->call.mount);
-    len = df_call_result(&call, w->fs->ops->path(w->fs, &call, file, path, sizeof(path) - 1));
+    df_call_start(&call, o->thread, o->call->mount);
+    len = df_call_result(&call, o->fs->ops->path(o->fs, &call, file, path, sizeof(path) - 1));
     if (len <= 0 || len >= PATH_MAX)
         return false;
     path[len] = '\0';
     where.name = path;
     where.len = (uint32_t)len;
-    return find_directory(w, &where, spot);
+    return find_directory(o, &where, spot);
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */
@@ -142,10 +143,10 @@ static bool is_watched(struct df_watcher *watcher, int mount, uint64_t ino)
 }
 
 /* In the order of their stripes. */
-void df_watch_hold(struct df_work *w, struct df_watch_look *look, unsigned count)
+void df_watch_hold(struct df_watch_op *o, struct df_watch_look *look, unsigned count)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    int mount = w->call.mount->id;
+    struct df_watcher *watcher = o->watcher;
+    int mount = o->call->mount->id;
 
     for (unsigned i = 0; i < count; i++) {
         if (look->spots[i].directory && is_watched(watcher, mount, look->spots[i].directory))
@@ -165,46 +166,46 @@ void df_watch_hold(struct df_work *w, struct df_watch_look *look, unsigned count
         pthread_mutex_lock(&watcher->names[look->stripes[i]]);
 }
 
-void df_watch_release(struct df_work *w, struct df_watch_look *look)
+void df_watch_release(struct df_watch_op *o, struct df_watch_look *look)
 {
     while (look->held > 0)
-        pthread_mutex_unlock(&w->server->watcher.names[look->stripes[--look->held]]);
+        pthread_mutex_unlock(&o->watcher->names[look->stripes[--look->held]]);
 }
 
 /* ---- ops ------------------------------------------------------------------------------------- */
 
 /* Of names that are made, removed or moved. link's first is any object. */
-static void look_names(struct df_work *w, struct df_watch_look *look)
+static void look_names(struct df_watch_op *o, struct df_watch_look *look)
 {
-    const uint32_t op = w->message.op;
+    const uint32_t op = o->message->op;
     const unsigned count = op == DF_MESSAGE_rename || op == DF_MESSAGE_link ? 2 : 1;
 
     for (unsigned i = 0; i < count; i++)
         if (op != DF_MESSAGE_link || i == 1)
-            look->tells |= find_directory(w, &w->wheres[i], &look->spots[i]);
+            look->tells |= find_directory(o, &o->wheres[i], &look->spots[i]);
     if (!look->tells)
         return;
-    df_watch_hold(w, look, count);
+    df_watch_hold(o, look, count);
     for (unsigned i = 0; i < count; i++)
         if (op == DF_MESSAGE_link && i == 0)
-            find_object(w, &w->wheres[0], w->wheres[0].flags, &look->spots[0]);
+            find_object(o, &o->wheres[0], o->wheres[0].flags, &look->spots[0]);
         else
-            find_object(w, &w->wheres[i], AS_IT_IS(&w->wheres[i]), &look->spots[i]);
+            find_object(o, &o->wheres[i], AS_IT_IS(&o->wheres[i]), &look->spots[i]);
 }
 
 /* Of an object: opened, or given other attributes. */
-static void look_object(struct df_work *w, struct df_watch_look *look, bool makes)
+static void look_object(struct df_watch_op *o, struct df_watch_look *look, bool makes)
 {
-    const struct df_where *where = &w->wheres[0];
+    const struct df_where *where = &o->wheres[0];
     struct df_watch_spot *spot = &look->spots[0];
 
     look->tells = true;
-    look->by_link = !find_directory(w, where, spot);
+    look->by_link = !find_directory(o, where, spot);
     if (look->by_link)
         return;
     if (makes)
-        df_watch_hold(w, look, 1);
-    find_object(w, where, AS_IT_IS(where), spot);
+        df_watch_hold(o, look, 1);
+    find_object(o, where, AS_IT_IS(where), spot);
     look->by_link = spot->ino && S_ISLNK(spot->mode) && !(where->flags & DF_WHERE_NOFOLLOW);
 }
 
@@ -216,53 +217,53 @@ static uint32_t asked_for(struct df_watcher *watcher, int mount, uint64_t ino)
 }
 
 /* Whether reads of what is being opened are told: then they have to come here, each of them. */
-static void look_reads(struct df_work *w, const struct df_watch_look *look)
+static void look_reads(struct df_watch_op *o, const struct df_watch_look *look)
 {
-    struct df_watcher *watcher = &w->server->watcher;
-    int mount = w->call.mount->id;
+    struct df_watcher *watcher = o->watcher;
+    int mount = o->call->mount->id;
     uint32_t events;
 
-    if (!(df_watch_events(w) & IN_ACCESS))
+    if (!(df_watch_events(o) & IN_ACCESS))
         return;
     pthread_mutex_lock(&watcher->lock);
     events = asked_for(watcher, mount, look->spots[0].directory) |
              asked_for(watcher, mount, look->spots[0].ino);
     pthread_mutex_unlock(&watcher->lock);
-    w->reads_are_told = look->by_link || events & IN_ACCESS;
+    o->reads_are_told = look->by_link || events & IN_ACCESS;
 }
 
-static bool is_by_file(const struct df_work *w)
+static bool is_by_file(const struct df_watch_op *o)
 {
-    return df_where_is_itself(&w->wheres[0]);
+    return df_where_is_itself(&o->wheres[0]);
 }
 
-void df_watch_before(struct df_work *w, struct df_watch_look *look)
+void df_watch_before(struct df_watch_op *o, struct df_watch_look *look)
 {
-    *look = (struct df_watch_look){.missed = !df_watch_events(w)};
+    *look = (struct df_watch_look){.missed = !df_watch_events(o)};
     if (look->missed)
         return;
-    if (df_watch_changes_names(w->message.op)) {
-        look_names(w, look);
+    if (df_watch_changes_names(o->message->op)) {
+        look_names(o, look);
         return;
     }
-    switch (w->message.op) {
+    switch (o->message->op) {
     case DF_MESSAGE_open:
-        if (w->message.args.open.flags & O_PATH)
+        if (o->message->args.open.flags & O_PATH)
             break;
-        look_object(w, look, w->message.args.open.flags & O_CREAT);
-        look_reads(w, look);
+        look_object(o, look, o->message->args.open.flags & O_CREAT);
+        look_reads(o, look);
         break;
     case DF_MESSAGE_setattr:
     case DF_MESSAGE_setxattr:
     case DF_MESSAGE_removexattr:
-        if (is_by_file(w))
+        if (is_by_file(o))
             look->tells = look->by_link = true;
         else
-            look_object(w, look, false);
+            look_object(o, look, false);
         break;
     case DF_MESSAGE_read:
     case DF_MESSAGE_readdir:
-        look->tells = df_watch_events(w) & IN_ACCESS;
+        look->tells = df_watch_events(o) & IN_ACCESS;
         break;
     case DF_MESSAGE_write:
     case DF_MESSAGE_fallocate:

@@ -1,7 +1,7 @@
 /*
  * watch.c - which objects of mounts are watched.
  */
-#include "server/watch.h"
+#include "watch/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "server/watch_private.h"
+#include "watch/private.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
