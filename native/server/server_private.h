@@ -1,6 +1,6 @@
 /*
- * server_private.h - one running server, shared by server.c, ended.c, unmount.c, control*.c and
- * execute*.c.
+ * server_private.h - one running server, shared by server.c, served.c, ended.c, unmount.c,
+ * control*.c and execute*.c.
  */
 #ifndef DF_SERVER_PRIVATE_H
 #define DF_SERVER_PRIVATE_H
@@ -279,7 +279,7 @@ static inline uint64_t df_execute_owner(uint32_t client)
     return (uint64_t)client << 1 | 1;
 }
 
-/* ---- server.c ---- */
+/* ---- served.c ---- */
 
 /* The place of a mount in the tables, or DF_MOUNT_COUNT. */
 unsigned df_server_index(struct df_server *server, int id);
