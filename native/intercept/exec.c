@@ -91,7 +91,7 @@ static long open_interpreter(struct dfi_order *order, struct dfi_head *head,
     bool virtual;
     if (interpreter[0] == '\0')
         return 0;
-    order->interpreter_fd = dfi_files_program(AT_FDCWD, interpreter, 0, &virtual);
+    order->interpreter_fd = dfi_files_program(AT_FDCWD, interpreter, 0, &virtual, NULL);
     return order->interpreter_fd < 0 ? order->interpreter_fd : check_interpreter(order, head);
 }
 
@@ -233,7 +233,8 @@ static long execute(struct dfi_order *order, struct room *room)
 static long exec_file(const struct dfi_exec *asked)
 {
     bool virtual = false;
-    long fd = dfi_files_program(asked->dirfd, asked->path, asked->flags, &virtual);
+    char name[PATH_MAX];
+    long fd = dfi_files_program(asked->dirfd, asked->path, asked->flags, &virtual, name);
     if (fd < 0)
         return fd;
     struct room *room = dfi_exec_take(sizeof *room);
@@ -245,6 +246,7 @@ static long exec_file(const struct dfi_exec *asked)
                               .fd = (int)fd,
                               .interpreter_fd = -1,
                               .path = room->path,
+                              .name = name,
                               .head = room->head_words,
                               .words = room->words};
     name_image(&order, asked->dirfd, asked->path);

@@ -19,7 +19,7 @@ long dfi_exec_check(const struct dfi_exec *asked)
     if (ask(-1, 0, 0) == -EINVAL)
         return -EINVAL;
     int flags = asked->flags & ~AT_EXECVE_CHECK;
-    long fd = dfi_files_program(asked->dirfd, asked->path, flags, &virtual);
+    long fd = dfi_files_program(asked->dirfd, asked->path, flags, &virtual, NULL);
     if (fd < 0)
         return fd;
     long result = ask(fd, asked->argv, asked->envp);

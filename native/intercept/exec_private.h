@@ -16,6 +16,7 @@ struct dfi_order {
     int fd;             /* of the image; -1: none */
     int interpreter_fd; /* of its interpreter's; < 0: none */
     char *path;         /* PATH_MAX; of a script that of its interpreter */
+    char *name;         /* PATH_MAX; of the image's file in a mount; "": it lies in none */
     char **head;        /* words of interpreters that come before argv; argv[0] is dropped then */
     size_t head_count;
     char *words; /* the memory of head's strings */

@@ -103,6 +103,6 @@ long dfi_exec_script(struct dfi_order *order, char *line)
     memcpy(order->path, words[0], strlen(words[0]) + 1);
     dfi_brief_close(order->fd);
     bool virtual;
-    order->fd = dfi_files_program(AT_FDCWD, order->path, 0, &virtual);
+    order->fd = dfi_files_program(AT_FDCWD, order->path, 0, &virtual, order->name);
     return order->fd < 0 ? order->fd : 0;
 }

@@ -100,7 +100,11 @@ long dfi_exec_marker(const struct dfi_order *order, char *marker, char *scratch)
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, (unsigned long)size);
     dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, strlen(order->name));
+    dfi_text_add(&text, " ");
     dfi_text_add_size(&text, scratch, (size_t)size);
+    dfi_text_add(&text, order->name);
+    dfi_text_add(&text, " ");
     dfi_text_add(&text, order->path);
     return text.full ? -ENAMETOOLONG : 0;
 }

@@ -429,16 +429,21 @@ void dfi_files_end(struct dfi_process *process);
 /*
  * A program to execute: a descriptor of a real file with its bytes, opened read-only and to be
  * closed, or a negative errno as execve's. *virtual says that it came from a mount; then the
- * permission to execute has been checked.
+ * permission to execute has been checked, and the file's absolute name is put into `name`, PATH_MAX
+ * bytes, if it has one. NULL: nobody wants it.
  */
-int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual);
+int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual, char *name);
 
 /* The same for a path that is the kernel's: program.c. */
 long dfi_program_open(int dirfd, const char *path, int flags);
 
-/* Makes process->exe of the path by which the program was called; a mapping of it is not known yet.
- */
-void dfi_files_name(struct dfi_process *process, const char *path);
+/* Makes process->exe of the path by which the program was called, or (found) of the name that the
+ * above has found; a mapping of it is not known yet. */
+void dfi_files_name(struct dfi_process *process, const char *path, bool found);
+
+/* An absolute name becomes the one without links, if it leads into a mount; else false. Inside a
+ * record. */
+bool dfi_files_straighten(char name[PATH_MAX]);
 
 /* ---- counting: run.c ---- */
 

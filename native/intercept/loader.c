@@ -45,7 +45,7 @@ struct stack {
 struct marker {
     int run_fd, loader_fd, program_fd, interpreter_fd; /* -1: it has none */
     unsigned long words, mask, ignored;
-    const char *start, *text, *path;
+    const char *start, *text, *name, *path; /* name: of a file in a mount; else "" */
     size_t text_size;
 };
 
@@ -123,10 +123,10 @@ static _Noreturn void fail(const char *subject, const char *what, long error)
 
 /* ---- a program that was executed: with a marker ---- */
 
-static struct marker read_marker(const char *text)
+static struct marker read_marker(char *string)
 {
-    struct marker marker = {.start = text};
-    text += strlen(DFI_MARKER);
+    struct marker marker = {.start = string};
+    const char *text = string + strlen(DFI_MARKER);
     marker.run_fd = (int)dfi_text_number(&text);
     marker.loader_fd = (int)dfi_text_number(&text) - 1;
     marker.program_fd = (int)dfi_text_number(&text);
@@ -135,8 +135,11 @@ static struct marker read_marker(const char *text)
     marker.mask = dfi_text_number(&text);
     marker.ignored = dfi_text_number(&text);
     marker.text_size = dfi_text_number(&text);
+    size_t name_size = dfi_text_number(&text);
     marker.text = text;
-    marker.path = text + marker.text_size;
+    marker.name = text + marker.text_size;
+    marker.path = marker.name + name_size + 1;
+    string[marker.path - 1 - marker.start] = '\0';
     return marker;
 }
 
@@ -191,7 +194,8 @@ static const char *path_executed(const struct stack *stack, const struct marker 
  * into /proc costs a new process 25 microseconds. */
 static void name_program(const struct stack *stack, const struct marker *marker)
 {
-    dfi_files_name(dfi_process(), marker->path);
+    bool found = marker->name[0] != '\0';
+    dfi_files_name(dfi_process(), found ? marker->name : marker->path, found);
     dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(path_executed(stack, marker)), 0, 0, 0);
 }
 
@@ -452,7 +456,7 @@ _Noreturn void dfi_loader(unsigned long *top, unsigned long traced)
 {
     relocate();
     struct stack stack = read_stack(top);
-    const char *last = stack.envc > 0 ? stack.envp[stack.envc - 1] : "";
+    char *last = stack.envc > 0 ? stack.envp[stack.envc - 1] : (char *)"";
     if (!dfi_text_begins(last, DFI_MARKER))
         begin(&stack);
     struct marker marker = read_marker(last);

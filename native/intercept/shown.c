@@ -174,9 +174,16 @@ static bool ask_by_name(const struct dfi_exe *exe, char name[PATH_MAX])
     return shown;
 }
 
+/* The same in the mounts, of which the kernel knows nothing. */
+static bool ask_mounts(const struct dfi_exe *exe, char name[PATH_MAX])
+{
+    memcpy(name, exe->name, strlen(exe->name) + 1);
+    return dfi_files_straighten(name);
+}
+
 long dfi_shown_name(int pid, const struct dfi_exe *exe, char name[PATH_MAX])
 {
-    if (!ask_by_mapping(pid, exe, name) && !ask_by_name(exe, name))
+    if (!ask_by_mapping(pid, exe, name) && !ask_mounts(exe, name) && !ask_by_name(exe, name))
         memcpy(name, exe->name, strlen(exe->name) + 1);
     return (long)strlen(name);
 }

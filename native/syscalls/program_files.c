@@ -15,6 +15,7 @@
 #include "shadows/code_file.h"
 #include "shadows/shadow_fill.h"
 #include "ways/cwd.h"
+#include "ways/name.h"
 #include "ways/root.h"
 #include "ways/way.h"
 
@@ -94,17 +95,30 @@ static long copy_leg(struct dfi_way *way, const struct dfi_leg *leg, off_t size)
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static long open_leg(struct dfi_way *way, int flags)
+/* What it is called, whatever /proc calls it: there the next program would find something else. */
+static void find_name(const struct dfi_way *way, const struct dfi_leg *leg, char *name)
+{
+    bool found = leg->empty ? dfi_name_show(leg->dirfd, name) > 0 : dfi_way_written(way, leg, name);
+
+    if (!found)
+        name[0] = '\0';
+}
+
+static long open_leg(struct dfi_way *way, int flags, char *name)
 {
     const struct dfi_leg *leg = &way->leg[0];
     off_t size;
     long ret = look(leg, (flags & AT_SYMLINK_NOFOLLOW) | dfi_way_flags(leg), &size);
 
-    return ret < 0 ? ret : copy_leg(way, leg, size);
+    if (ret < 0)
+        return ret;
+    if (name)
+        find_name(way, leg, name);
+    return copy_leg(way, leg, size);
 }
 
 /* As execveat(2) takes it. */
-static long open_program(int dirfd, const char *path, int flags, bool *virtual)
+static long open_program(int dirfd, const char *path, int flags, bool *virtual, char *name)
 {
     struct dfi_frame frame = {
         .nr = __NR_execveat,
@@ -115,21 +129,25 @@ static long open_program(int dirfd, const char *path, int flags, bool *virtual)
     way.blocks = true;
     way.leg[0].empty = way.leg[0].empty || path[0] == '\0';
     while (dfi_way_next(&way, &ret))
-        ret = open_leg(&way, flags);
+        ret = open_leg(&way, flags, name);
     *virtual = way.ours;
+    if (name && !way.ours)
+        name[0] = '\0'; /* it was left again */
     return dfi_way_end(&way, ret);
 }
 
-int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual)
+int dfi_files_program(int dirfd, const char *path, int flags, bool *virtual, char *name)
 {
     *virtual = false;
+    if (name)
+        name[0] = '\0';
     if (path[0] == '\0' && !(flags & AT_EMPTY_PATH))
         return -ENOENT;
     if (flags & ~(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
         return -EINVAL;
     if (path[0] == '\0' && dirfd == AT_FDCWD)
         return -EACCES; /* a directory */
-    return (int)open_program(dirfd, path, flags, virtual);
+    return (int)open_program(dirfd, path, flags, virtual, name);
 }
 
 /* ---- its name -------------------------------------------------------------------------------- */
@@ -158,7 +176,7 @@ static bool make_global(char path[PATH_MAX])
     return ret == 0 && path[0] == '/';
 }
 
-void dfi_files_name(struct dfi_process *process, const char *path)
+void dfi_files_name(struct dfi_process *process, const char *path, bool found)
 {
     char text[PATH_MAX], scanned[PATH_MAX];
     const char *name = text;
@@ -166,7 +184,8 @@ void dfi_files_name(struct dfi_process *process, const char *path)
     struct dfi_exe *exe;
 
     strcpy(text, path);
-    if (!(dfi_root_of(process->files) && make_global(text)) && !make_absolute(process->files, text))
+    if (!found && !(dfi_root_of(process->files) && make_global(text)) &&
+        !make_absolute(process->files, text))
         return;
     if (df_scan(text, scanned, &scan) == 0 && !scan.up)
         name = scan.text;

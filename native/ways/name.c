@@ -127,15 +127,16 @@ long dfi_name_find(int fd, char out[PATH_MAX])
     return (long)strlen(out);
 }
 
-/* The name that a removed file had: Linux shows no links. Nobody else knows it any more, so it is
- * the one that they lead to now. */
-static void straighten(char name[PATH_MAX])
+bool dfi_files_straighten(char name[PATH_MAX])
 {
     struct dfi_steps s;
 
     dfi_steps_init(&s, dfi_record_now(), false, 0);
-    if (dfi_steps_walk(&s, AT_FDCWD, name) == 0 && s.dirfd == AT_FDCWD)
-        memcpy(name, s.done, s.len + 1);
+    if (dfi_steps_walk(&s, AT_FDCWD, name) < 0 || s.dirfd != AT_FDCWD ||
+        s.mount == DFI_STEPS_OUTSIDE)
+        return false;
+    memcpy(name, s.done, s.len + 1);
+    return true;
 }
 
 long dfi_name_show(int fd, char out[PATH_MAX])
@@ -151,7 +152,7 @@ long dfi_name_show(int fd, char out[PATH_MAX])
     if (len >= sizeof(deleted) &&
         strcmp(out + len - (sizeof(deleted) - 1), deleted) == 0) /* O_TMPFILE: it never had one */
         return (long)len;
-    straighten(out);
+    dfi_files_straighten(out); /* of what was removed nobody knows more than where links lead now */
     len = strlen(out);
     if (len + sizeof(deleted) > PATH_MAX)
         len = PATH_MAX - sizeof(deleted);

@@ -78,7 +78,10 @@ int dfi_way_flags(const struct dfi_leg *leg);
  * there by its name, and it is open for this call now, whatever lies above it. */
 bool dfi_way_open_cut_off(struct dfi_way *way);
 
-/* Absolute path of a leg by its text, for the names of shadows. False: it has none. */
+/* Absolute path of a leg as it is written, with what dots there are. False: it has none. */
+bool dfi_way_written(const struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
+
+/* The same without dots, by the text alone, for the names of shadows. */
 bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX]);
 
 /* The same, walked in the mounts: without links, ".." and a slash at its end. The last component

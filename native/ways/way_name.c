@@ -20,7 +20,7 @@ static bool absolute_from_fd(const struct dfi_way *way, const struct dfi_leg *le
     return name[0] == '/' && df_walk_join(out, name, strlen(name), leg->path) == 0;
 }
 
-static bool make_absolute(const struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
+bool dfi_way_written(const struct dfi_way *way, const struct dfi_leg *leg, char out[PATH_MAX])
 {
     if (leg->path[0] != '/' && leg->dirfd >= DF_FD_BASE)
         return absolute_from_fd(way, leg, out);
@@ -55,7 +55,7 @@ bool dfi_way_absolute(struct dfi_way *way, const struct dfi_leg *leg, char out[P
     char text[PATH_MAX];
     struct df_scan scan;
 
-    if (!leg->path || !make_absolute(way, leg, text) || df_scan(text, out, &scan) < 0)
+    if (!leg->path || !dfi_way_written(way, leg, text) || df_scan(text, out, &scan) < 0)
         return false;
     memmove(out, scan.text, scan.len + 1);
     if (scan.up)

@@ -71,3 +71,29 @@ def test_what_threads_were_at_that_a_program_ends_by_execve(plain, mounted, comp
     for where in plain, mounted:
         found = where("/bin/sh", "-c", script, program, threads)
         assert (found.status, found.out) == (0, b"used\n")
+
+
+_LINKS = """
+mkdir one one/two && cp "$0" one/program && ln -s one/program link && ln -s ../link one/link
+ln -s one/two away && ln "$0" beside 2>/dev/null || cp "$0" beside
+printf '#!%s\\n' "$PWD/one/link" >script && chmod +x script
+for path in one/program ./link "$PWD/one/link" away/../link one/../away/../program; do
+    "$path" "$PWD" "$path"
+done
+./script; one/program "$PWD"
+exec 9<beside && rm beside && /dev/fd/9 "$PWD" removed
+mv one/two two && cp one/program two && cd two && mv ../two ../three
+./program "${PWD%/*}" moved
+"""
+
+
+def _without(outcome, directory):
+    return outcome.out.replace(directory.encode(), b"")
+
+
+def test_what_a_program_in_a_mount_finds_at_proc_self_exe(plain, mounted, compiled, tmp_path):
+    """By which Java, Node and dynamic linkers ($ORIGIN) find what lies beside them."""
+    command = "/bin/sh", "-c", _LINKS, compiled("called")
+    wanted, found = plain(*command), mounted(*command)
+    assert wanted.out.count(b": /one/program\n") > 8
+    assert _without(found, f"{mounted.point}/plain") == _without(wanted, f"{tmp_path}/plain")
