@@ -25,6 +25,7 @@ dfi_entry:
 entered:
         movq    %rsp, %r11
         movq    %gs:T_FRAME, %rsp
+        cltq                            /* to the kernel a number is an int */
         movq    %rax, F_NR(%rsp)
         movq    %rax, F_ORIGIN(%rsp)
         movq    %rdi, F_ARGS(%rsp)

@@ -162,3 +162,12 @@ def test_no_advice_takes_what_a_private_mapping_shows(mounted):
     said = f"{os.strerror(errno.EINVAL)} b'file' b'mine'\n"
     found = mounted(sys.executable, "-S", "-c", script)
     assert (found.out.decode(), found.err) == (said * 4 + "8192\n", b"")
+
+
+def test_the_number_of_a_call_is_an_int(plain, mounted, compiled):
+    command = "/bin/sh", "-c", '"$0" file && ls', compiled("wide")
+    wanted = plain(*command)
+    if b"0" in wanted.out:
+        pytest.skip("to kernels before 5.12 it is a long")
+    assert wanted.seen() == (0, b"1\n" * 12 + b"file\n", b"")
+    assert mounted(*command).seen() == wanted.seen()
