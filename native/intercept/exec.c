@@ -115,8 +115,9 @@ static long resolve(struct dfi_order *order, struct dfi_head *head, char *interp
             break;
         case DFI_IMAGE_FOREIGN:
             return leave_outside(order, "a program for another ABI");
-        case DFI_IMAGE_UNKNOWN:
-            return leave_outside(order, "not an ELF program");
+        case DFI_IMAGE_UNKNOWN: /* shells take it for a script, if it is no program */
+            result = leave_outside(order, "not an ELF program");
+            return result == -EPERM ? -ENOEXEC : result;
         case DFI_IMAGE_UNREADABLE:
             return leave_outside(order, "it may be executed, but not read");
         }

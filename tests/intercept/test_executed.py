@@ -97,3 +97,18 @@ def test_what_a_program_in_a_mount_finds_at_proc_self_exe(plain, mounted, compil
     wanted, found = plain(*command), mounted(*command)
     assert wanted.out.count(b": /one/program\n") > 8
     assert _without(found, f"{mounted.point}/plain") == _without(wanted, f"{tmp_path}/plain")
+
+
+_NO_FORMAT = """
+echo 'echo "script of a shell"' >script; : >empty; chmod +x script empty
+for file in script empty; do "./$file"; echo "$?"; done
+"""
+
+
+def test_a_file_that_is_no_program_is_the_shells_also_where_no_program_may_run_outside(
+    plain, inside
+):
+    command = "/bin/sh", "-c", _NO_FORMAT
+    wanted = plain(*command)
+    assert wanted.seen() == (0, b"script of a shell\n0\n0\n", b"")
+    assert inside(*command, flags="strict").seen() == wanted.seen()
