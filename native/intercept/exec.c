@@ -16,12 +16,17 @@
 #include "intercept/text.h"
 #include "intercept/tracer.h"
 
+#include <asm/statfs.h>
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 
-#define S_ISUID 04000 /* linux/stat.h hides them where glibc is installed */
-#define S_ISGID 02000
-#define S_IXGRP 00010
+#define S_ISUID       04000 /* linux/stat.h hides them where glibc is installed */
+#define S_ISGID       02000
+#define S_IXGRP       00010
+
+#define ST_NOSUID     2           /* statfs(2) */
+#define NOBODY        65534       /* /proc/sys/kernel/overflowuid, overflowgid */
+#define FIRST_USER_NS 0xeffffffdu /* PROC_USER_INIT_INO of the kernel */
 
 struct kernel_stat { /* struct stat of asm/stat.h, as newfstatat fills it */
     unsigned long dev, ino, nlink;
@@ -34,22 +39,44 @@ bool dfi_loader_is_self = true;
 
 /* ---- may we ---- */
 
+static bool has_bits(const struct kernel_stat *st)
+{
+    return ((st->mode & S_ISUID) != 0 && (long)st->uid != dfi_kernel(__NR_geteuid)) ||
+           ((st->mode & S_ISGID) != 0 && (st->mode & S_IXGRP) != 0 &&
+            (long)st->gid != dfi_kernel(__NR_getegid));
+}
+
+/* Whose owner or group has no id in the user namespace of the process: then bits do not count. */
+static bool is_nobodys(const struct kernel_stat *st)
+{
+    struct kernel_stat ns;
+    return (st->uid == NOBODY || st->gid == NOBODY) &&
+           dfi_kernel(__NR_stat, "/proc/self/ns/user", &ns) == 0 && ns.ino != FIRST_USER_NS;
+}
+
+static bool has_capabilities(int fd)
+{
+    char byte;
+    return dfi_kernel(__NR_geteuid) != 0 &&
+           dfi_kernel(__NR_fgetxattr, fd, "security.capability", &byte, 0) > 0;
+}
+
+static bool is_nosuid(int fd)
+{
+    struct statfs fs;
+    return dfi_kernel(__NR_fstatfs, fd, &fs) == 0 && (fs.f_flags & ST_NOSUID) != 0;
+}
+
 /* Whether the kernel would give the program rights that this process has not. */
 static bool gains_rights(int fd)
 {
     struct kernel_stat st;
-    char byte;
     if (dfi_kernel(__NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         return false;
     if (dfi_kernel(__NR_fstat, fd, &st) < 0)
         return false;
-    if ((st.mode & S_ISUID) != 0 && (long)st.uid != dfi_kernel(__NR_geteuid))
-        return true;
-    if ((st.mode & S_ISGID) != 0 && (st.mode & S_IXGRP) != 0 &&
-        (long)st.gid != dfi_kernel(__NR_getegid))
-        return true;
-    return dfi_kernel(__NR_geteuid) != 0 &&
-           dfi_kernel(__NR_fgetxattr, fd, "security.capability", &byte, 0) > 0;
+    bool has_rights = (has_bits(&st) && !is_nobodys(&st)) || has_capabilities(fd);
+    return has_rights && !is_nosuid(fd);
 }
 
 static long leave_outside(struct dfi_order *order, const char *why)

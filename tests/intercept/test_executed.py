@@ -112,3 +112,21 @@ def test_a_file_that_is_no_program_is_the_shells_also_where_no_program_may_run_o
     wanted = plain(*command)
     assert wanted.seen() == (0, b"script of a shell\n0\n0\n", b"")
     assert inside(*command, flags="strict").seen() == wanted.seen()
+
+
+_SET_USER_ID = "cp /bin/true program && chown 4321 program && chmod u+s program && exec "
+_NOSUID = "mount -t tmpfs -o nosuid none /mnt && cp -p program /mnt && exec /mnt/program"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of other users need root")
+@pytest.mark.parametrize(
+    ("command", "escaped"),
+    [
+        pytest.param("./program", 1, id="as elsewhere"),
+        pytest.param("unshare -Ur ./program", 0, id="its owner is not in the user namespace"),
+        pytest.param(f"unshare -m sh -c '{_NOSUID}'", 0, id="on a mount with nosuid"),
+    ],
+)
+def test_a_program_runs_outside_only_if_it_gains_rights(inside, command, escaped):
+    found = inside("/bin/sh", "-c", _SET_USER_ID + command)
+    assert (found.status, found.events["escaped"]) == (0, escaped), found.err
