@@ -143,10 +143,13 @@ static unsigned long little(const unsigned char *at)
            (unsigned long)at[3] << 24;
 }
 
-/* b8 as the tail of a longer instruction: a register of REX.B, a displacement of -72. */
+/* b8 as the tail of a longer instruction: a register of REX.B, the end of a constant of eight
+ * bytes, a displacement of -72. */
 static bool is_tail(const unsigned char *at, size_t before)
 {
     if (before >= 1 && (at[-1] & 0xf1) == 0x41)
+        return true;
+    if (before >= 5 && (at[-5] & 0xf8) == 0x48 && (at[-4] & 0xf8) == 0xb8)
         return true;
     bool short_operand = before >= 2 && (at[-1] & 0xc0) == 0x40;
     bool sib_operand = before >= 3 && (at[-2] & 0xc7) == 0x44;

@@ -106,6 +106,15 @@ def planned(tmp_path):
     return call
 
 
+def test_a_constant_that_looks_like_the_number_is_none(planned):
+    number = bytes.fromhex("b8 27000000")
+    assert planned(b"\x90" * 8 + number, 39) == number
+    for rex, register in ("48", "bb"), ("49", "be"), ("4c", "b8"):
+        constant = bytes.fromhex(rex + register) + b"\x90" * 3 + number
+        assert planned(b"\x90" * 8 + constant, 39) == b""
+        assert planned(b"\x90" * 8 + number + constant, 39) == b""
+
+
 _PREFIXES = (b"", b"", b"", b"\x66", b"\x64", b"\x66\x64", b"\x64\x66", b"\x66\x66")
 _OPCODES = bytes.fromhex("01030b2123292b31333b8083858b8d898d90b8b9bdbfc1c6c7f7810f0f0f")
 _SECOND = bytes([*range(0x40, 0x50), *range(0x90, 0xA0)]) + bytes.fromhex("1f10112829 6c6e6f7f")
