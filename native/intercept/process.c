@@ -12,6 +12,10 @@
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 
+#ifndef ARCH_SHSTK_ENABLE
+#define ARCH_SHSTK_ENABLE 0x5001 /* asm/prctl.h since 6.6 */
+#endif
+
 #define RLIMIT_NOFILE 7
 #define UNRAISED      (~0ul) /* no limit of descriptors is as high */
 #define HIGH_FD 1024 /* below: where select(2) and small limits reach, and fork copies little */
@@ -175,7 +179,9 @@ void dfi_unhide_fd(struct dfi_process *process, int fd)
     }
 }
 
-/* The base of %gs is where a thread finds itself; the program's own is kept beside: gs.h. */
+/* The base of %gs is where a thread finds itself; the program's own is kept beside: gs.h. A shadow
+ * stack knows the core's returns, and a child leaves the core by none: it is as on a processor that
+ * has no such stacks. */
 long dfi_do_arch_prctl(struct dfi_frame *frame)
 {
     const struct dfi_thread *self = dfi_self();
@@ -184,6 +190,8 @@ long dfi_do_arch_prctl(struct dfi_frame *frame)
         return dfi_gs_set(frame->args[1]);
     case ARCH_GET_GS:
         return dfi_copy_to((void *)frame->args[1], &self->gs_base, sizeof self->gs_base);
+    case ARCH_SHSTK_ENABLE:
+        return -EOPNOTSUPP;
     default:
         return DFI_PASS;
     }

@@ -171,3 +171,10 @@ def test_the_number_of_a_call_is_an_int(plain, mounted, compiled):
         pytest.skip("to kernels before 5.12 it is a long")
     assert wanted.seen() == (0, b"1\n" * 12 + b"file\n", b"")
     assert mounted(*command).seen() == wanted.seen()
+
+
+def test_a_shadow_stack_is_refused_as_on_a_processor_without(inside):
+    """A child would leave the core with one that does not fit."""
+    call = "import ctypes, os; ctypes.CDLL(None, use_errno=True).syscall(158, 0x5001, 1); "
+    found = inside(sys.executable, "-c", call + "print(os.strerror(ctypes.get_errno()))")
+    assert found.out.decode() == os.strerror(errno.EOPNOTSUPP) + "\n"
