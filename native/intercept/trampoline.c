@@ -47,15 +47,17 @@ static bool refuse(void)
     return false;
 }
 
-static bool protect(uintptr_t start, size_t size, int prot)
+static long protect(uintptr_t start, size_t size, int prot)
 {
     uintptr_t page = start & -DFI_PAGE, end = (start + size + DFI_PAGE - 1) & -DFI_PAGE;
-    return dfi_kernel(__NR_mprotect, page, end - page, prot) == 0;
+    return dfi_kernel(__NR_mprotect, page, end - page, prot);
 }
 
+/* EPERM is said of these very pages: mseal(2). */
 bool dfi_code_open(uintptr_t start, size_t size)
 {
-    return protect(start, size, PROT_RWX) || refuse();
+    long result = protect(start, size, PROT_RWX);
+    return result == 0 || (result != -EPERM && refuse());
 }
 
 void dfi_code_close(uintptr_t start, size_t size)

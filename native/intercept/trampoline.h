@@ -27,7 +27,8 @@ uintptr_t dfi_trampoline_put(struct dfi_arena *arena, const struct dfi_plan *pla
  */
 uintptr_t dfi_trampoline_origin(uintptr_t ip);
 
-/* Makes a range of code writable. Where that is refused, nothing is rewritten any more. */
+/* Makes a range of code writable. Where that is refused, and not of this code alone, nothing is
+ * rewritten any more. */
 bool dfi_code_open(uintptr_t start, size_t size);
 void dfi_code_close(uintptr_t start, size_t size);
 

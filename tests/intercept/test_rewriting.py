@@ -38,6 +38,15 @@ def test_random_code_does_what_it_did(plain, inside, compiled, seed, threads, fl
     assert found.events["rewritten"] > 1000
 
 
+def test_code_that_is_sealed_keeps_no_other_from_being_rewritten(plain, inside, compiled):
+    wanted = plain(compiled("sealed"))
+    if not wanted.out.startswith(b"sealed"):
+        pytest.skip("no mseal(2) before Linux 6.10")
+    found = inside(compiled("sealed"))
+    assert found.seen() == wanted.seen() == (0, b"sealed\n5010\n", b"")
+    assert found.events["trapped"] < 1000
+
+
 def test_reads_of_a_program_with_threads_trap_no_more_than_others(plain, inside, compiled):
     """Also in the first program of a run, which has nobody to learn from."""
     wanted = plain(compiled("readers"))
