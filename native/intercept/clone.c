@@ -46,6 +46,11 @@ struct birth {
  */
 static struct dfi_thread *beside DFI_HOT;
 
+bool dfi_clone_beside(void)
+{
+    return __atomic_load_n(&beside, __ATOMIC_RELAXED) != NULL;
+}
+
 static bool shares_process(unsigned long flags)
 {
     return (flags & CLONE_THREAD) != 0;
@@ -59,8 +64,7 @@ static bool waits_later(unsigned long flags)
 {
     const struct dfi_thread *self = dfi_self();
     return (flags & (CLONE_VFORK | CLONE_VM)) == CLONE_VFORK &&
-           (self->process->threads > 1 || self->shares_memory ||
-            __atomic_load_n(&beside, __ATOMIC_RELAXED) != NULL);
+           (self->process->threads > 1 || self->shares_memory || dfi_clone_beside());
 }
 
 /*
@@ -254,7 +258,7 @@ static long give_birth(struct dfi_frame *frame, struct birth *birth, const struc
     if (self->deferred) /* no child may have it, too: once more, behind its handler */
         return DFI_PASS;
     uintptr_t sp = frame->sp;
-    if (__atomic_load_n(&beside, __ATOMIC_RELAXED) != NULL)
+    if (dfi_clone_beside())
         free_gone(self);
     if (!forks)
         dfi_rewrite_shared();

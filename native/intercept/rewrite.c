@@ -23,6 +23,7 @@
 #include "intercept/mem.h"
 #include "intercept/signal.h"
 #include "intercept/site.h"
+#include "intercept/thread.h"
 #include "intercept/trampoline.h"
 
 #define HITS_TO_REWRITE          4 /* a trap costs 2 microseconds, a rewriting as much as a few: */
@@ -83,10 +84,10 @@ static bool sync_cores(void)
     return dfi_kernel(__NR_membarrier, MEMBARRIER_SYNC_CORE, 0, 0) == 0;
 }
 
-/* No other thread can be executing what is written to. */
+/* Nobody else can be executing what is written to. */
 static bool is_alone(void)
 {
-    return dfi_process()->threads == 1 && !dfi_self()->shares_memory;
+    return dfi_process()->threads == 1 && !dfi_self()->shares_memory && !dfi_clone_beside();
 }
 
 void dfi_rewrite_shared(void)

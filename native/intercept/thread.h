@@ -32,6 +32,9 @@ struct dfi_thread *dfi_threads_visit(const struct dfi_process *process,
 /* In a forked child: no other thread is there any more. */
 void dfi_threads_forked(struct dfi_thread *self);
 
+/* Whether a process that is no thread of ours may share our memory and go on beside us: clone.c. */
+bool dfi_clone_beside(void);
+
 /* The lower end of a thread's core stack, to which hardly any call comes. */
 uintptr_t dfi_thread_bottom(const struct dfi_thread *thread);
 

@@ -47,6 +47,16 @@ def test_code_that_is_sealed_keeps_no_other_from_being_rewritten(plain, inside, 
     assert found.events["trapped"] < 1000
 
 
+def test_code_that_a_child_may_be_executing_is_not_written_to_in_pieces(plain, inside, compiled):
+    """One that shares the memory and is no thread."""
+    command = compiled("beside"), "1000"
+    wanted = plain(*command)
+    assert wanted.seen() == (0, b"1000\n", b"")
+    found = inside(*command)
+    assert found.seen() == wanted.seen()
+    assert found.events["trapped"] > 1000
+
+
 def test_reads_of_a_program_with_threads_trap_no_more_than_others(plain, inside, compiled):
     """Also in the first program of a run, which has nobody to learn from."""
     wanted = plain(compiled("readers"))
