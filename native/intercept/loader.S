@@ -16,7 +16,8 @@ dfi_loader_start:
         ud2
 
 /*
- * void dfi_loader_jump(sp, entry, traced): the program begins, with the registers that execve leaves.
+ * void dfi_loader_jump(sp, entry, traced): the program begins, with what execve leaves in registers
+ * and flags.
  * Traced, it stops before: its tracer has been told of no execve yet, and sets the registers right.
  */
         .globl  dfi_loader_jump
@@ -24,6 +25,7 @@ dfi_loader_start:
 dfi_loader_jump:
         movq    %rdi, %rsp
         movq    %rsi, %r11
+        movq    %rsi, begin(%rip)
         movl    %edx, %eax
         xorl    %ebx, %ebx
         xorl    %ecx, %ecx
@@ -40,8 +42,15 @@ dfi_loader_jump:
         cmpl    $DFI_TRACED, %eax
         jne     1f
         int3
-1:      xorl    %eax, %eax
-        xorl    %edx, %edx
-        jmp     *%r11
+1:      movl    $1, %edx
+        testl   %edx, %edx              /* sets no flag */
+        movl    $0, %eax
+        movl    $0, %edx
+        movl    $0, %r11d
+        jmp     *begin(%rip)
+
+        .section .data.hot, "aw"
+        .balign 8
+begin:  .quad   0
 
         .section .note.GNU-stack,"",@progbits

@@ -35,6 +35,7 @@
 
 #define TRACEES  16 /* that may be under way at the same time: stepping, or between two stops */
 
+#define COMPARED 0x8d5 /* of %eflags: what loader.S has compared by */
 #define STOPPED  0x7f
 #define EXECUTED (PTRACE_EVENT_EXEC << 16 | SIGTRAP << 8 | STOPPED)
 
@@ -208,6 +209,7 @@ static int tell_execve(int tid, struct tracee *tracee, struct user_regs_struct *
     int status = tracee->told;
     at->rip = at->r11;
     at->rax = at->rdx = at->r11 = 0;
+    at->eflags &= ~(unsigned long)COMPARED;
     ask(PTRACE_SETREGS, tid, at);
     ask(PTRACE_SETSIGINFO, tid, &tracee->info);
     forget(tid);

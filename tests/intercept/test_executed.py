@@ -40,6 +40,14 @@ def test_odd_programs_in_a_mount(plain, mounted):
         assert other == one
 
 
+@pytest.mark.parametrize("flags", ["", "seccomp"])
+def test_a_program_begins_with_the_registers_that_execve_leaves(plain, inside, compiled, flags):
+    begins = compiled("begins", "-nostdlib", "-static")
+    wanted = plain(begins)
+    assert (wanted.status, len(wanted.out), wanted.out[:-8].strip(b"\0")) == (0, 128, b"")
+    assert inside(begins, flags=flags).seen() == wanted.seen()
+
+
 _AS_NOBODY = """
 import os
 os.setgroups([])
