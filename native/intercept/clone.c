@@ -86,6 +86,7 @@ void dfi_thread_born(struct dfi_thread *self)
     if (!self->shares_memory) {
         self->process->pid = (int)dfi_unfiltered(__NR_getpid, 0, 0, 0, 0, 0);
         self->process->threads = 1;
+        self->trace_me = 0; /* it was our parent who has asked */
         dfi_fork_child(self->process);
         dfi_threads_forked(self);
         dfi_parked_forked(self);

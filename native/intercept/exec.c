@@ -205,7 +205,7 @@ static long kernel_exec(struct dfi_order *order, char **argv, char **envp)
     dfi_parked_release(DFI_NEVER_BLOCKED);
     dfi_count(DFI_EVENT_EXECS);
     dfi_counts_leave(dfi_self());
-    dfi_tracer_begin(dfi_self());
+    dfi_tracer_execute(dfi_self(), order->asked->mask);
     bool held = dfi_limit_hold();
     long result = enter_loader(argv, envp);
     dfi_limit_release(held);

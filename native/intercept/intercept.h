@@ -261,7 +261,7 @@ struct dfi_thread {
     struct dfi_counts *counts;                   /* counters of this thread, in shared memory */
     int tid;                                     /* 0: it has ended */
     unsigned char shares_memory, shares_process; /* with whom it was born from */
-    unsigned char trace_me;                      /* it wants to be traced: tracer.h */
+    unsigned char trace_me;                      /* enum dfi_trace: tracer.h */
     unsigned char loses_handlers;                /* CLONE_CLEAR_SIGHAND */
     struct dfi_thread *next;                     /* of the list of all, under thread.c's lock */
     unsigned long birth_mask;                    /* the program's signal mask at birth */

@@ -270,8 +270,10 @@ static _Noreturn void run(struct stack *stack, const struct marker *marker, unsi
     struct starting starting = {.stack = stack, .marker = marker};
     long error;
     dfi_loader_fd = marker->loader_fd;
-    if (dfi_start(marker->run_fd, marker->text, marker->text_size, &error) == NULL)
+    struct dfi_thread *self = dfi_start(marker->run_fd, marker->text, marker->text_size, &error);
+    if (self == NULL)
         fail(marker->path, dfi_start_refusal(error), error);
+    self->trace_me = traced == DFI_TRACED ? DFI_TRACE_BEGUN : 0;
     dfi_signals_ignore(dfi_process(), marker->ignored);
     hide_marker(stack);
     dfi_on_core_stack((uintptr_t)&starting, 0, start);

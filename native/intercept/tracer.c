@@ -19,6 +19,7 @@
 #include "intercept/filter.h"
 #include "intercept/mem.h"
 #include "intercept/shown.h"
+#include "intercept/signal.h"
 #include "intercept/text.h"
 
 #include <asm/siginfo.h>
@@ -112,17 +113,24 @@ static bool is_traced(void)
  */
 static long trace_me(struct dfi_thread *self)
 {
-    if (self->trace_me || is_traced())
+    if (self->trace_me == DFI_TRACE_ASKED || is_traced())
         return -EPERM;
-    self->trace_me = 1;
+    self->trace_me = DFI_TRACE_ASKED;
     return 0;
 }
 
 void dfi_tracer_begin(struct dfi_thread *self)
 {
-    if (self->trace_me)
-        dfi_kernel(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
-    self->trace_me = 0;
+    if (self->trace_me == DFI_TRACE_ASKED && dfi_kernel(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0) == 0)
+        self->trace_me = DFI_TRACE_BEGUN;
+}
+
+void dfi_tracer_execute(struct dfi_thread *self, unsigned long mask)
+{
+    const unsigned long trap = DFI_BIT(SIGTRAP);
+    dfi_tracer_begin(self);
+    if (self->trace_me == DFI_TRACE_BEGUN && (mask & trap) == 0)
+        dfi_kernel(__NR_rt_sigprocmask, SIG_UNBLOCK, &trap, 0, sizeof trap);
 }
 
 /* A signal may be one that the child stops itself with, for its parent to begin. */
@@ -208,6 +216,7 @@ static int tell_execve(int tid, struct tracee *tracee, struct user_regs_struct *
 {
     int status = tracee->told;
     at->rip = at->r11;
+    at->orig_rax = __NR_execve;
     at->rax = at->rdx = at->r11 = 0;
     at->eflags &= ~(unsigned long)COMPARED;
     ask(PTRACE_SETREGS, tid, at);

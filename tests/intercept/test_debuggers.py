@@ -108,3 +108,11 @@ def test_environment_and_arguments_end_where_they_end(plain, inside):
     shown = "/proc/self/environ", "/proc/self/cmdline"
     command = ["/usr/bin/env", "-i", "A=1", "B=2", "/bin/cat", *shown]
     assert inside(*command).seen() == plain(*command).seen()
+
+
+def test_a_tracer_without_events_is_stopped_for_where_each_program_begins(plain, inside, compiled):
+    begins = compiled("begins", "-nostdlib", "-static")
+    command = compiled("starts"), "/bin/sh", "-c", 'exec "$0" >/dev/null', begins
+    wanted = plain(*command)
+    assert (wanted.status, wanted.out.count(b"5: at ")) == (0, 2)
+    assert inside(*command).seen() == wanted.seen()
