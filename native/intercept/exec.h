@@ -8,12 +8,13 @@
 
 /*
  * The last string of the environment that a loader finds, and takes out: DFI_MARKER, then
- * "<run> <1 + loader> <program> <1 + interpreter> <words> <mask> <ignored> <size of text>
- * <size of name> <text><name> <path>": descriptors of the run, the loader, the program's file and
- * its interpreter's, how many words at the beginning of argv are those of a script (the last is its
- * path), the program's signal mask (execve is made with all blocked: a signal that the core held
- * back would be lost), which of the core's own signals are ignored, what dfi_files_exec() wrote,
- * the name of the program's file in a mount, and the path by which it was called.
+ * "<run> <1 + loader> <program> <1 + interpreter> <words> <unnamed> <mask> <ignored> <size of
+ * text> <size of name> <text><name> <path>": descriptors of the run, the loader, the program's file
+ * and its interpreter's, how many words at the beginning of argv are those of a script (the last is
+ * its path), 1 if it was given by a descriptor alone, the program's signal mask (execve is made
+ * with all blocked: a signal that the core held back would be lost), which of the core's own
+ * signals are ignored, what dfi_files_exec() wrote, the name of the program's file in a mount, and
+ * the path by which it was called.
  */
 #define DFI_MARKER "DIRECTFUSE_EXEC="
 

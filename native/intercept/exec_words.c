@@ -93,6 +93,8 @@ long dfi_exec_marker(const struct dfi_order *order, char *marker, char *scratch)
     dfi_text_add(&text, " ");
     dfi_text_add_number(&text, order->head_count);
     dfi_text_add(&text, " ");
+    dfi_text_add_number(&text, order->asked->path[0] == '\0');
+    dfi_text_add(&text, " ");
     dfi_text_add_number(&text,
                         order->asked->mask | dfi_believed(dfi_self()->pending, order->asked->mask));
     dfi_text_add(&text, " ");

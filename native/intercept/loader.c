@@ -32,6 +32,7 @@
 #define NOT_FOUND      127
 
 #define PR_SET_NAME    15
+#define PR_GET_NAME    16
 #define PROT_RWX_GROWS 0x01000007 /* PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN */
 
 struct stack {
@@ -44,7 +45,7 @@ struct stack {
 /* What the marker says. */
 struct marker {
     int run_fd, loader_fd, program_fd, interpreter_fd; /* -1: it has none */
-    unsigned long words, mask, ignored;
+    unsigned long words, unnamed, mask, ignored;
     const char *start, *text, *name, *path; /* name: of a file in a mount; else "" */
     size_t text_size;
 };
@@ -132,6 +133,7 @@ static struct marker read_marker(char *string)
     marker.program_fd = (int)dfi_text_number(&text);
     marker.interpreter_fd = (int)dfi_text_number(&text) - 1;
     marker.words = dfi_text_number(&text);
+    marker.unnamed = dfi_text_number(&text);
     marker.mask = dfi_text_number(&text);
     marker.ignored = dfi_text_number(&text);
     marker.text_size = dfi_text_number(&text);
@@ -190,13 +192,48 @@ static const char *path_executed(const struct stack *stack, const struct marker 
     return marker->words > 0 ? stack->argv[marker->words - 1] : marker->path;
 }
 
+/* Since Linux 6.14 a program that is given by a descriptor is called as its file, and no more by
+ * the number. So are we. */
+static bool is_called_by_file(void)
+{
+    char comm[16];
+    dfi_kernel(__NR_prctl, PR_GET_NAME, comm, 0, 0, 0);
+    return comm[0] < '0' || comm[0] > '9';
+}
+
+/* The name that the program's file has, or had. False: there is no /proc. */
+static bool find_file_name(const struct marker *marker, char name[PATH_MAX])
+{
+    static const char deleted[] = " (deleted)";
+    char link[40];
+    struct dfi_text text = DFI_TEXT(link);
+    long size = (long)strlen(marker->name);
+    dfi_text_add(&text, "/proc/self/fd/");
+    dfi_text_add_number(&text, (unsigned long)marker->program_fd);
+    if (size > 0)
+        memcpy(name, marker->name, (size_t)size);
+    else
+        size = dfi_kernel(__NR_readlink, link, name, PATH_MAX - 1);
+    if (size <= 0)
+        return false;
+    name[size] = '\0';
+    size -= (long)sizeof deleted - 1;
+    if (size > 0 && dfi_text_equal(name + size, deleted))
+        name[size] = '\0';
+    return true;
+}
+
 /* As it was called. The name that /proc/self/exe shows is looked for when somebody asks: a look
  * into /proc costs a new process 25 microseconds. */
 static void name_program(const struct stack *stack, const struct marker *marker)
 {
     bool found = marker->name[0] != '\0';
     dfi_files_name(dfi_process(), found ? marker->name : marker->path, found);
-    dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(path_executed(stack, marker)), 0, 0, 0);
+    const char *called = path_executed(stack, marker);
+    char name[PATH_MAX];
+    if (marker->unnamed && is_called_by_file() && find_file_name(marker, name))
+        called = name;
+    dfi_kernel(__NR_prctl, PR_SET_NAME, dfi_text_base(called), 0, 0, 0);
 }
 
 /* The program that executed this one is gone, and cannot be told: as the kernel does then. */

@@ -99,12 +99,13 @@ def _without(outcome, directory):
     return outcome.out.replace(directory.encode(), b"")
 
 
-def test_what_a_program_in_a_mount_finds_at_proc_self_exe(plain, mounted, compiled, tmp_path):
-    """By which Java, Node and dynamic linkers ($ORIGIN) find what lies beside them."""
+def test_what_a_program_is_called(plain, mounted, inside, compiled, tmp_path):
+    """By /proc/self/exe Java, Node and dynamic linkers ($ORIGIN) find what lies beside them."""
     command = "/bin/sh", "-c", _LINKS, compiled("called")
-    wanted, found = plain(*command), mounted(*command)
-    assert wanted.out.count(b": /one/program\n") > 8
-    assert _without(found, f"{mounted.point}/plain") == _without(wanted, f"{tmp_path}/plain")
+    wanted = _without(plain(*command), f"{tmp_path}/plain")
+    assert wanted.count(b": /one/program (") > 8
+    assert _without(mounted(*command), f"{mounted.point}/plain") == wanted
+    assert _without(inside(*command), f"{tmp_path}/inside") == wanted
 
 
 _NO_FORMAT = """

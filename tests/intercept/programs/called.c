@@ -1,22 +1,26 @@
 /*
- * called.c - executes itself by each name that a program has in /proc, and says what
- * /proc/self/exe shows then: called [DIRECTORY [HOW]], the part behind DIRECTORY.
+ * called.c - executes itself by each name that a program has in /proc and by descriptors, and says
+ * what /proc/self/exe shows then, and what the process is called: called [DIRECTORY [HOW]], the
+ * part behind DIRECTORY.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static void show(const char *directory, const char *how)
 {
-    char name[4096];
+    char name[4096], comm[16];
     ssize_t size = readlink("/proc/self/exe", name, sizeof(name) - 1);
     size_t prefix = strlen(directory);
 
     name[size < 0 ? 0 : size] = '\0';
-    printf("%s: %s\n", how, strncmp(name, directory, prefix) == 0 ? name + prefix : name);
+    prctl(PR_GET_NAME, comm);
+    printf("%s: %s (%s)\n", how, strncmp(name, directory, prefix) == 0 ? name + prefix : name,
+           comm);
     fflush(stdout);
 }
 
