@@ -193,6 +193,12 @@ struct dfi_process *dfi_process_copy(struct dfi_process *process, bool shares_ac
     struct dfi_process *copy = dfi_process_new();
     if (copy == NULL)
         return NULL;
+    /* Ahead of the numbers that are hidden: this may add one, by which the child is known. */
+    struct dfi_files *files = dfi_files_copy(process->files);
+    if (process->files != NULL && files == NULL) {
+        dfi_process_free(copy);
+        return NULL;
+    }
     struct dfi_action *actions = copy->actions;
     struct dfi_parked *parked = copy->parked;
     memcpy(actions, process->actions, DFI_SIGNALS * sizeof *actions);
@@ -202,11 +208,7 @@ struct dfi_process *dfi_process_copy(struct dfi_process *process, bool shares_ac
     copy->lends = false;
     copy->threads = 1;
     copy->brief = NULL; /* its descriptors are others, and it has one thread */
-    copy->files = dfi_files_copy(process->files);
-    if (process->files != NULL && copy->files == NULL) {
-        dfi_process_free(copy);
-        return NULL;
-    }
+    copy->files = files;
     if (shares_actions)
         process->lends = true;
     return copy;

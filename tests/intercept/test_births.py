@@ -150,6 +150,22 @@ def test_a_spawned_child_opens_a_file_before_it_is_another_program(plain, mounte
     assert mounted(sys.executable, "-c", _SPAWN).seen() == wanted.seen()
 
 
+#: subprocess closes all descriptors in a child that shares memory.
+_FIRST_ASKED_BY_A_CHILD = """
+import subprocess, sys, threading
+over = threading.Event()
+threading.Thread(target=over.wait).start()
+print(subprocess.call(["/bin/sh", "-c", "echo found >$0; cat $0", sys.argv[1]]))
+over.set()
+"""
+
+
+def test_a_child_of_threads_that_asked_for_nothing_closes_all_descriptors(mounted):
+    words = [sys.executable, "-I", "-S", "-c", _FIRST_ASKED_BY_A_CHILD, f"{mounted.deep}/f"]
+    found = mounted("/bin/sh", "-c", '"$@"; :', "sh", *words, deep=True)
+    assert found.seen() == (0, b"found\n0\n", b"")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
 def test_a_child_asks_for_the_first_time_as_another_user(mounted):
     """The server does not know it yet, and it is not of the user whose server it is."""
