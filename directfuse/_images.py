@@ -1,15 +1,17 @@
 """What is wrong with the image of a command line that its program has refused.
 
-Programs say that they cannot read it, not which file they mean or what it is instead.
+Programs say that they cannot read it, not which file they mean or what it is instead; nor that it
+lies in a mount which is not the kernel's.
 """
 
 import os
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from directfuse._command import positional_words
 
-__all__ = ["kind_of", "remedy"]
+__all__ = ["kind_of", "remedies", "remedy"]
 
 #: Where a file's kind is told, by which bytes, what it is called, and what mounts it.
 _KINDS = (
@@ -42,6 +44,39 @@ def remedy(argv: Sequence[str]) -> str:
         return ""
     words = positional_words(argv)
     return _wrong(words[0], program) if words else ""
+
+
+def remedies(command_lines: Sequence[Sequence[str]]) -> list[str]:
+    """The same of file systems that were to be mounted together, in one server."""
+    found = []
+    for argv in command_lines:
+        beside = [point for other in command_lines if other is not argv for point in _point(other)]
+        found.append(_unseen(argv, beside) or remedy(argv))
+    return list(filter(None, found))
+
+
+def _point(argv: Sequence[str]) -> list[str]:
+    return [os.path.abspath(word) for word in positional_words(argv)[-1:]]
+
+
+def _unseen(argv: Sequence[str], beside: Sequence[str]) -> str:
+    """Whether it was to be built on what is mounted at one of these."""
+    for path in _sources(argv):
+        for point in beside:
+            if path == point or path.startswith(f"{point}/"):
+                return (
+                    f"{path}: a file system does not see what is mounted beside it; to build one "
+                    f"on {point}, use `directfuse serve` inside of a run that has {point}"
+                )
+    return ""
+
+
+def _sources(argv: Sequence[str]) -> Iterator[str]:
+    """As in lowerdir=/a:/b and /a=RW:/b=RO. What follows in host:/a is another machine's."""
+    own = positional_words(argv)[-1:]
+    for word in argv[1:]:
+        if word not in own and (word.startswith("/") or "=/" in word):
+            yield from (path for path in re.split("[=,:]", word) if path.startswith("/"))
 
 
 def _wrong(path: str, program: str) -> str:

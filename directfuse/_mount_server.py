@@ -53,7 +53,7 @@ def _named(file: str) -> str:
 def _explained(said: str, code: int, command_lines: Sequence[Sequence[str]]) -> str:
     """What the program said, of which command line, and what is wrong with its file."""
     lines = [shlex.join([_named(line[0]), *line[1:]]) for line in command_lines]
-    remedies = [f"({remedy})" for line in command_lines if (remedy := _images.remedy(line))]
+    remedies = [f"({remedy})" for remedy in _images.remedies(command_lines)]
     remedies += filter(None, [limit_remedy(code)])
     return "\n".join([f"{' and '.join(lines)}: {said}", *remedies])
 

@@ -267,7 +267,7 @@ def _with_remedies(commands: Sequence[Sequence[str]], status: int) -> int:
     with a file and how a limit is raised, it does not know."""
     if not 0 < status < _SIGNALS:
         return status
-    for image in filter(None, map(_images.remedy, commands)):
+    for image in _images.remedies(commands):
         tell(f"({image})")
     if limit := limit_remedy(status):
         tell(limit)

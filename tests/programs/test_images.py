@@ -1,6 +1,7 @@
 """What is said of a file that is not the image that its program wants."""
 
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -117,3 +118,47 @@ def test_a_kernel_mount_names_the_file(files):
     done = command("mount", "squashfuse none.sqfs directory")
     assert done.returncode not in (0, 125), "it is squashfuse's own"
     assert done.stderr.endswith(f"(there is no none.sqfs in {files})\n")
+
+
+def test_a_file_system_on_what_is_mounted_beside_it(files):
+    """It finds what is on disk: an empty directory, or nothing."""
+    done = run("-m", "memfs mount", "-m", f"squashfuse {files}/mount/whole.sqfs /data")
+    assert done.returncode == 125
+    assert f"\n({files}/mount/whole.sqfs: a file system does not see " in done.stderr
+    for options in ("-o lowerdir=/other:/image,upperdir=up", "/image=RO:/other=RW"):
+        assert "to build one on /image, use" in beside(["squashfuse", "f", "/image"], options)
+
+
+@pytest.mark.parametrize("words", ["host:/image", "/images", "-o upperdir=up,size=/2", "/image/up"])
+def test_nothing_is_said_of_a_source_that_is_not_beside_it(words):
+    """Such as that of another machine, and the file system's own mountpoint."""
+    point = words if words == "/image/up" else "/data"
+    assert beside(["memfs", "/image"], words, point) == ""
+
+
+def beside(other, words, point="/data"):
+    from directfuse import _images
+
+    return "".join(_images.remedies([other, ["program", *words.split(), point]]))
+
+
+@pytest.mark.parametrize("upper", ["memfs", "directory"])
+def test_an_overlay_is_served_inside_of_a_run_of_the_image(files, upper, monkeypatch):
+    need("fuse-overlayfs")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(files))
+    up = "/up" if upper == "memfs" else f"{files}/directory"
+    overlay = f"fuse-overlayfs -o lowerdir=/image,upperdir={up}/up,workdir={up}/work /tree"
+    serve = f"mkdir {up}/up {up}/work && {sys.executable} -m directfuse serve --name tree "
+    serve += f"--background {shlex.quote(overlay)} 2>&1 >/dev/null"
+    mounts = ("-m", "squashfuse whole.sqfs /image", "-m", "memfs /up")
+    assert command("run", *mounts, "--", "sh", "-c", serve).returncode == 0
+    try:
+        tree = command("run", "-m", "@tree", "--", "sh", "-c", _CHANGED)
+    finally:
+        assert command("unmount", "@tree").returncode == 0
+    assert (tree.returncode, tree.stdout, tree.stderr) == (0, "new\n", "")
+    assert os.listdir(files / "directory") == ([] if upper == "memfs" else ["up", "work"])
+
+
+#: Of a file of the image.
+_CHANGED = 'f=$(find /tree -type f | head -1) && echo new >"$f" && cat "$f"'
