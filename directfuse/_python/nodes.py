@@ -278,6 +278,8 @@ def _signal_of(error: BaseException) -> int:
     """The signal whose handler ran in the middle of an operation, and raised it; 0: none."""
     if threading.current_thread() is not threading.main_thread():
         return 0  # they run there, in no other
+    if isinstance(error, KeyboardInterrupt):  # its handler is in C, mostly, and has no frame
+        return signal.SIGINT
     handlers = {
         getattr(signal.getsignal(number), "__code__", None): number
         for number in signal.valid_signals()

@@ -63,13 +63,10 @@ static long ask_helper(PyObject *helper, const char *operation, PyObject *result
 int df_error_take(PyObject *own, PyObject *helper, const char *operation, PyObject *result)
 {
     int error = errno_of(own);
-    long said = -SIGINT;
+    long said;
     if (error)
         return error;
-    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) /* raised by a handler in C, mostly */
-        PyErr_Clear();
-    else
-        said = ask_helper(helper, operation, result);
+    said = ask_helper(helper, operation, result);
     if (said >= 0 || PyErr_SetInterruptEx((int)-said) < 0)
         return is_errno(said) ? (int)said : EIO;
     return EINTR;

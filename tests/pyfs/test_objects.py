@@ -21,6 +21,7 @@ from directfuse._python.writeback import WriteBack
 pyfuse3 = pytest.importorskip("pyfuse3")
 trio = pytest.importorskip("trio")
 
+from .memory import Memory  # noqa: E402
 from .notes import Notes  # noqa: E402  # needs pyfuse3
 
 
@@ -136,6 +137,36 @@ def test_threads_that_python_does_not_know_call_too():
             assert opened.value
             assert library.df_closedir(opened) == 0
         assert mount.stats().ops["open"].calls == len(threads)
+
+
+class Stopping(Notes):
+    async def open(self, inode, flags, ctx):
+        raise KeyboardInterrupt
+
+
+class StoppingByPath(Memory):
+    def open(self, path, flags):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", [Stopping, StoppingByPath])
+def test_an_interrupt_that_no_signal_has_raised_is_an_error(kind, caplog):
+    """Signals are handled on the main thread, and a mount server's operations run on others. As
+    EINTR, it would be tried again by who opens the file, without an end."""
+    failed = []
+
+    def call():
+        try:
+            directfuse.os_open("/pyfs/a", os.O_RDONLY)
+        except OSError as error:
+            failed.append(error.errno)
+
+    with directfuse.mount(kind(), "/pyfs"):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    assert failed == [errno.EIO]
+    assert f"{kind.__name__}.open() raised KeyboardInterrupt(): EIO" in caplog.text
 
 
 def test_notifications_reach_the_mount():
