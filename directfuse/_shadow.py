@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from directfuse._swept import ENDED, Swept, private_directory, remove, sweep
 
-__all__ = ["Shadow", "discard_shadow", "shadow_directory"]
+__all__ = ["Shadow", "discard_shadow", "is_around_shadow", "shadow_directory"]
 
 _PREFIX = "directfuse-"
 _LEFT = f"{_PREFIX}*{ENDED}"  # of removals that somebody was killed at
@@ -68,9 +68,14 @@ def _shadow_in(base: str) -> Path:
 def discard_shadow(shadow: Path) -> None:
     """With the directory around it."""
     outer = shadow.parent
-    if not outer.name.startswith(_PREFIX):  # of a build that had but one directory
+    if not is_around_shadow(outer):  # of a build that had but one directory
         outer = shadow
     remove(outer)
+
+
+def is_around_shadow(outer: Path) -> bool:
+    """By its name."""
+    return outer.name.startswith(_PREFIX)
 
 
 class Shadow(Swept):

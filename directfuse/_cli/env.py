@@ -19,7 +19,7 @@ from directfuse._mount_server import MountServer, ServerFailed
 from directfuse._named import Joined, NoServer, end_listener
 from directfuse._run import high_fd, mapped_limit
 from directfuse._run_block import RunBlock, dispatch_is_there, openat2_is_free
-from directfuse._shadow import discard_shadow, shadow_directory
+from directfuse._shadow import discard_shadow, is_around_shadow, shadow_directory
 from directfuse._swept import remove
 
 __all__ = ["env"]
@@ -151,12 +151,18 @@ def _end_server(directory: Path, *, wait: bool = True) -> None:
         raise Failure(str(error)) from error
 
 
+def _is_of_a_run(directory: Path) -> bool:
+    return is_around_shadow(directory) and os.path.lexists(directory / _SOCKET)
+
+
 def _end() -> None:
     name = os.environ.get(_VARIABLE)
     if name is None:
         raise Failure(f"{_VARIABLE} is not set: there is nothing to end")
     directory = Path(name).parent
     if directory.exists():
+        if not _is_of_a_run(directory):  # all that is in it would be removed
+            raise Failure(f"{_VARIABLE}={name}: is nothing that `directfuse env` has made")
         _end_server(directory)
         remove(directory)
     else:  # by another shell, which had the same environment

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import needs
+import pytest
 from click.testing import CliRunner
 
 from directfuse import _paths
@@ -115,6 +116,18 @@ def test_an_environment_that_was_ended_is_left(run, tmp_path):
     done = run("env", "--end", env=os.environ | named)
     assert done.stdout == "unset DIRECTFUSE_RUN\nunset LD_PRELOAD\n"
     assert done.returncode == 0 and "ended already" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["home", "directfuse-home"])
+def test_what_is_no_environment_is_not_removed_as_one(run, tmp_path, name):
+    """The variable was set by hand, to a path of somebody's own."""
+    home = tmp_path / name
+    home.mkdir()
+    (home / "run").write_text("kept")
+    done = run("env", "--end", env=os.environ | {"DIRECTFUSE_RUN": f"{home}/run"})
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"DIRECTFUSE_RUN={home}/run: is nothing that `directfuse env` has made" in done.stderr
+    assert (home / "run").read_text() == "kept"
 
 
 def test_an_environment_whose_server_was_killed_can_be_ended(run, memory):
