@@ -157,6 +157,7 @@ class MountServer:
                 self._start(its, listener, ["--restart", "--say"] if restart else [], told)
             self._await()
         except ServerFailed:
+            self.leave()
             raise
         except BaseException:
             self._call_off()

@@ -100,6 +100,15 @@ def test_a_run_in_a_directory_that_was_removed(tmp_path):
         assert "(there is no x.sqfs: the working directory has been removed)" in said["x.sqfs"]
 
 
+@pytest.mark.parametrize(("command", "end"), [("run", ["--", "true"]), ("env", [])])
+def test_a_mount_that_fails_leaves_nothing_open(run, memory, command, end):
+    """Python's development mode tells of it."""
+    asked = {"PYTHONDEVMODE": "1", "PYTHONWARNINGS": "error"}
+    done = run(command, *memory[1], *memory[1], *end, env=os.environ | asked)
+    assert done.returncode == 125
+    assert "Warning" not in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_mount_that_fails_starts_nothing(run, tmp_path):
     done = run("run", "-m", f"passthrough /nonexistent/source {tmp_path}/x", *shell("echo started"))
     assert done.returncode == 125
