@@ -153,7 +153,12 @@ def _loader_can(what: str) -> bool:
 
 
 def _lives(thread: int) -> bool:
-    return os.path.exists(f"/proc/{thread}")
+    """Not one that was killed and that nobody waits for, such as process 1 of a container."""
+    try:
+        stat = Path(f"/proc/{thread}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(b") ")[2][:1] not in (b"Z", b"X")
 
 
 def call_names() -> dict[int, str]:

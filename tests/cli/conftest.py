@@ -58,6 +58,32 @@ def memory(tmp_path):
     return point, ("-m", f"memfs {point}")
 
 
+#: It writes what it holds when it is unmounted, and takes its time.
+_SLOW = """
+import time
+
+class Slow:
+    def getattr(self, path, fh=None):
+        return dict(st_mode=0o40755, st_nlink=2)
+
+    def readdir(self, path, fh):
+        return [".", ".."]
+
+    def destroy(self, path):
+        time.sleep(0.5)
+        open({written!r}, "x").close()
+"""
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """The option that mounts a file system, and a file that is there when that has ended."""
+    written = tmp_path / "written"
+    (tmp_path / "slow.py").write_text(_SLOW.format(written=str(written)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return ("-m", f"slow:Slow {tmp_path}/mnt"), written
+
+
 @pytest.fixture
 def kernel():
     """Skips where nothing can be mounted through the kernel."""

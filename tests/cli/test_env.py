@@ -145,27 +145,9 @@ def test_an_environment_whose_server_was_killed_can_be_ended(run, memory):
     assert not Path(named["DIRECTFUSE_RUN"]).parent.exists()
 
 
-SLOW = """
-import time
-
-class Slow:
-    def getattr(self, path, fh=None):
-        return dict(st_mode=0o40755, st_nlink=2)
-
-    def readdir(self, path, fh):
-        return [".", ".."]
-
-    def destroy(self, path):
-        time.sleep(0.5)
-        open({written!r}, "x").close()
-"""
-
-
-def test_an_environment_has_ended_when_all_is_written(run, tmp_path, monkeypatch):
+def test_an_environment_has_ended_when_all_is_written(run, slow):
     """What followed it, `unzip` for example, found the file as it was before."""
-    written = tmp_path / "written"
-    (tmp_path / "slow.py").write_text(SLOW.format(written=str(written)))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    named = exported(run("env", "-m", f"slow:Slow {tmp_path}/mnt").stdout)
+    mount, written = slow
+    named = exported(run("env", *mount).stdout)
     assert run("env", "--end", env=os.environ | named).returncode == 0
     assert written.exists()

@@ -100,6 +100,27 @@ def test_a_run_in_a_directory_that_was_removed(tmp_path):
         assert "(there is no x.sqfs: the working directory has been removed)" in said["x.sqfs"]
 
 
+#: The program's parent is gone, and what is above waits for no orphans.
+_KILLED_AND_NOT_WAITED_FOR = """
+pid=$(sh -c 'sleep 100 >&- & echo $!'); kill -9 $pid
+while [ -e /proc/$pid ] && ! grep -q ') Z' /proc/$pid/stat; do sleep 0.02; done
+"""
+_ADOPTS = """
+import ctypes, subprocess, sys
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+sys.exit(subprocess.call(sys.argv[1:]))
+"""
+
+
+def test_a_program_that_was_killed_and_nobody_waits_for_does_not_end_the_run_early(slow):
+    """Before all was written, as if that program went on in the background."""
+    mount, written = slow
+    words = [*COMMAND, "run", *mount, *shell(_KILLED_AND_NOT_WAITED_FOR)]
+    subprocess.run([sys.executable, "-c", _ADOPTS, *words], timeout=50, check=True)
+    assert written.exists()
+
+
 @pytest.mark.parametrize(("command", "end"), [("run", ["--", "true"]), ("env", [])])
 def test_a_mount_that_fails_leaves_nothing_open(run, memory, command, end):
     """Python's development mode tells of it."""
