@@ -87,9 +87,9 @@ def _inline() -> Iterator[Finding]:
 
 def _whole(error: Exception) -> str:
     """What helps where a file of ours is missing or damaged; else the error names its remedy, as a
-    limit of the process or a TMPDIR that is not there."""
+    limit of the process or a TMPDIR that is not there. Without /proc none can be loaded."""
     is_damaged = isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ENOEXEC)
-    return _REINSTALL if is_damaged else ""
+    return _REINSTALL if is_damaged and os.path.lexists("/proc/self/exe") else ""
 
 
 def _check(

@@ -329,12 +329,18 @@ def test_where_proc_is_not_mounted_that_is_said(run, tmp_path):
     """As in a chroot that somebody forgot to furnish."""
     if os.geteuid() != 0:
         pytest.skip("needs root: a mount namespace")
-    script = f"mount -t tmpfs none /proc && exec {shlex.join(COMMAND)} run -m 'memfs /m' -- true"
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False
-    )
+
+    def call(*words):
+        script = f"mount -t tmpfs none /proc && exec {shlex.join([*COMMAND, *words])}"
+        unshare = ["unshare", "-m", "sh", "-c", script]
+        return subprocess.run(unshare, capture_output=True, text=True, check=False)
+
+    done = call("run", "-m", "memfs /m", "--", "true")
     assert done.returncode == 125
     assert said_clearly(done) and "/proc is not mounted" in done.stderr
+    told = call("doctor")
+    assert told.returncode == 1
+    assert "mount -t proc proc /proc" in told.stdout and "Reinstall" not in told.stdout
 
 
 @pytest.mark.parametrize("command", [["serve", "--name=x"], ["mount"], ["bench"]])
