@@ -16,8 +16,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What is written in part: a limit of this process, or memory. */
+static int why_short(int to)
+{
+    off_t size = lseek(to, 0, SEEK_CUR);
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && (rlim_t)size >= limit.rlim_cur;
+    return limited ? -EFBIG : -ENOSPC;
+}
 
 /* In the kernel where both file systems allow it, else through a buffer. Returns 0 or -errno. */
 static int copy_bytes(int from, int to)
@@ -31,7 +41,7 @@ static int copy_bytes(int from, int to)
         while ((count = read(from, buffer, sizeof(buffer))) > 0) {
             ssize_t put = write(to, buffer, (size_t)count);
             if (put != count)
-                return put < 0 ? -errno : -ENOSPC;
+                return put < 0 ? -errno : why_short(to);
         }
     }
     return count < 0 ? -errno : 0;

@@ -57,7 +57,7 @@ def test_a_size_that_is_none_is_not_taken_for_a_small_one(run, memory, variable,
     assert run("run", *memory[1], "--", "true", env=told).returncode == 0
 
 
-@pytest.mark.parametrize("size", [0, 10_000_000])
+@pytest.mark.parametrize("size", [0, 100_000, 10_000_000])
 def test_a_limit_of_files_sizes_is_named(run, memory, size):
     limits = (size, size)
     done = run(
