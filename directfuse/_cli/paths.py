@@ -27,11 +27,10 @@ def paths(name: str | None, as_json: bool) -> None:
       gcc app.c -o app $(pkg-config --cflags --libs directfuse)
       gcc -shared -fPIC fs.c -o fs.so $(pkg-config --cflags --libs directfuse-plugin)
     """
-    if name is not None:
-        click.echo(_PLACES[name]())
-        return
-    places = {name: str(place()) for name, place in _PLACES.items()}
+    places = {key: str(place()) for key, place in _PLACES.items() if name in (None, key)}
     if as_json:
         print_json(places)
+    elif name is not None:
+        click.echo(places[name])
     else:
         print_table(["Name", "Path"], list(places.items()))

@@ -304,6 +304,8 @@ def test_paths_exist(run):
     for place in json.loads(run("paths", "--json").stdout).values():
         assert os.path.exists(place)
     assert run("paths", "include").stdout.strip() == str(_paths.include_dir())
+    only = json.loads(run("paths", "--json", "include").stdout)
+    assert only == {"include": str(_paths.include_dir())}
 
 
 @pytest.mark.parametrize("line", ["@data", "json:Class /mnt/x", "fsspec memory:// /mnt/x"])
