@@ -106,10 +106,17 @@ def unmount(mountpoint: str, lazy: bool) -> None:
     try:
         _kernel.unmount(mountpoint, lazy=lazy)
     except OSError as error:
-        hint = ""
-        if error.errno == errno.EBUSY:
-            hint = f"; `fuser -vm {shlex.quote(mountpoint)}` names its users, --lazy detaches it"
+        hint = _still_mounted(error.errno, mountpoint)
         raise Failure(f"{mountpoint}: {error.strerror}{hint}") from error
+
+
+def _still_mounted(code: int | None, mountpoint: str) -> str:
+    """What to do about that."""
+    if code == errno.EBUSY:
+        return f"; `fuser -vm {shlex.quote(mountpoint)}` names its users, --lazy detaches it"
+    if code == errno.EINVAL and _kernel.is_in_run():
+        return "; it is a mount of this run, not the kernel's"
+    return ""
 
 
 def _not_mounted(word: str) -> str:

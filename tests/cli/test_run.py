@@ -189,6 +189,13 @@ def test_a_program_is_given_what_the_run_was(memory, tmp_path, given):
     assert found() == found(*COMMAND, "run", *mount, "--")
 
 
+def test_a_mount_of_the_run_is_not_the_kernels_to_unmount(run, memory):
+    point, mount = memory
+    done = run("run", *mount, "--", *COMMAND, "unmount", point)
+    assert done.returncode == 125
+    assert done.stderr.endswith("; it is a mount of this run, not the kernel's\n")
+
+
 @pytest.mark.parametrize("point", ["/", "/proc", "/dev", "/dev/../dev", "/proc/x", "/dev/fd"])
 def test_a_mountpoint_that_programs_need_is_refused(run, point):
     done = run("run", "-m", f"memfs {point}", "--", "/bin/true")
