@@ -9,6 +9,7 @@ from types import FrameType
 
 __all__ = [
     "fill_standard",
+    "heed_sigterm",
     "let_names_out",
     "output_is_closed",
     "restore_locale",
@@ -74,6 +75,12 @@ def unwind_by_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _unwind)
+
+
+def heed_sigterm() -> None:
+    """Also if who started us ignores it, or has it blocked."""
+    signal.signal(signal.SIGTERM, _unwind)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _unwind(number: int, _frame: FrameType | None) -> None:

@@ -16,6 +16,7 @@ from directfuse._cli._background import Background, leave
 from directfuse._cli._config import Config
 from directfuse._cli._failure import Failure, tell
 from directfuse._cli._output import say
+from directfuse._cli._start import heed_sigterm
 from directfuse._cli._words import FileName, command_line_argument
 from directfuse._cli.mount import split
 from directfuse._cli.run import check_restart, config_option, restart_option, timeout_option
@@ -101,6 +102,7 @@ def serve(
     if log is not None and not background:
         raise click.UsageError("--log is for --background")
     path = _socket(name)
+    heed_sigterm()  # by which `directfuse unmount @NAME` ends it
     if not background:
         status = _serve(commands, name, path, again, call_timeout, None)
         return _with_remedies(commands, status)

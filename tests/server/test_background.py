@@ -107,6 +107,24 @@ def test_it_is_detached(call, tmp_path):
     assert [opened(keeper_of(server))[number] for number in (1, 2)] == ["/dev/null"] * 2
 
 
+def _ignore():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _block():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+@pytest.mark.parametrize("how", [_ignore, _block])
+def test_unmount_ends_a_server_that_was_started_without_sigterm(call, tmp_path, how):
+    """It was waited for, and stayed."""
+    words = ("serve", f"memfs {tmp_path}/mnt", "--name=deaf", "--background")
+    assert call(*words, preexec_fn=how).returncode == 0
+    done = call("unmount", "@deaf")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not servers()
+
+
 def test_a_failure_has_the_words_and_the_status_of_the_foreground(call, tmp_path):
     for words in (f"memfs --nonsense {tmp_path}/mnt", "no-such-program-at-all /mnt", "memfs"):
         fore = call("serve", words, "--name=broken")
