@@ -400,8 +400,12 @@ int df_call_munmap(void *address, size_t length)
         return ret;
     }
     ret = (int)write_back(thread, map);
-    drop(map);
-    free_map(thread, map);
+    if (ret == -EINTR) { /* what is left of it would be lost */
+        put(map);
+    } else {
+        drop(map);
+        free_map(thread, map);
+    }
     df_gate_leave(thread);
     return ret;
 }

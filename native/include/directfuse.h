@@ -353,7 +353,8 @@ DF_PUBLIC int df_poll(struct pollfd *fds, nfds_t count, int timeout);
  */
 DF_PUBLIC int df_mmap(void **address, size_t length, int prot, int flags, int fd, off_t offset);
 DF_PUBLIC int df_msync(void *address, size_t length, int flags);
-/* Only whole mappings, by the address and length df_mmap() was given. */
+/* Only whole mappings, by the address and length df_mmap() was given. EINTR: the file system was
+ * interrupted while it was written back, and it is still mapped; call again. */
 DF_PUBLIC int df_munmap(void *address, size_t length);
 
 #ifdef __cplusplus

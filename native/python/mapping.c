@@ -146,18 +146,31 @@ static PyObject *mapping_flush(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* 0 or the negative errno of writing back; the memory is gone either way. */
+/* As DF_GIL_CALL; but what a signal's handler raises does not end it: it is set behind the end. */
+static int unmap_all(void *address, size_t size)
+{
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+    int result;
+    for (;;) {
+        DF_GIL_CALL(result, size, df_call_munmap(address, size));
+        if (result != -EINTR)
+            break;
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        PyErr_Fetch(&type, &value, &traceback);
+    }
+    PyErr_Restore(type, value, traceback);
+    return result;
+}
+
+/* 0 or the negative errno of writing back, and perhaps an exception; the memory is gone. */
 static int unmap(struct mapping *mapping)
 {
     void *address = mapping->address;
-    int result = 0;
     mapping->address = NULL;
     mapping->closed = true;
-    if (address) {
-        Py_BEGIN_ALLOW_THREADS result = df_call_munmap(address, (size_t)mapping->size);
-        Py_END_ALLOW_THREADS
-    }
-    return result;
+    return address ? unmap_all(address, (size_t)mapping->size) : 0;
 }
 
 static PyObject *mapping_close(PyObject *self, PyObject *unused)
@@ -169,7 +182,7 @@ static PyObject *mapping_close(PyObject *self, PyObject *unused)
         return NULL;
     }
     int result = unmap(mapping);
-    if (result < 0)
+    if (result < 0 || PyErr_Occurred())
         return df_error_raise(result, NULL, NULL);
     Py_RETURN_NONE;
 }
@@ -209,11 +222,16 @@ static PyObject *refuse_pickle(PyObject *self, PyObject *unused)
     return NULL;
 }
 
+/* close() tells of an error, as close(2) and munmap(2) at exit do not. */
 static void mapping_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    unmap(
-        mapping_of(self)); /* close() tells of an error, as close(2) and munmap(2) at exit do not */
+    PyObject *error, *value, *traceback;
+    PyErr_Fetch(&error, &value, &traceback);
+    unmap(mapping_of(self));
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable((PyObject *)type);
+    PyErr_Restore(error, value, traceback);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import io
 import os
+import signal
 import stat
 import struct
 import subprocess
@@ -218,6 +219,57 @@ class WritesBack(Notes):
 
     async def rename(self, parent_old, name_old, parent_new, name_new, flags, ctx):
         self.files[name_new] = self.files.pop(name_old)
+
+
+class InterruptsItsWriter(Notes):
+    """Once; the signal's handler is run in the middle of the operation."""
+
+    async def write(self, fh, off, buf):
+        self.events.append("write")
+        if self.events == ["write"]:
+            signal.raise_signal(signal.SIGUSR1)
+        return await super().write(fh, off, buf)
+
+
+@pytest.fixture
+def raising_handler():
+    def late(number, frame):
+        raise TimeoutError("late")
+
+    former = signal.signal(signal.SIGUSR1, late)
+    yield
+    signal.signal(signal.SIGUSR1, former)
+
+
+def test_memory_is_written_back_though_a_signals_handler_raises_meanwhile(raising_handler):
+    notes = InterruptsItsWriter()
+    with directfuse.mount(notes, "/pyfs-memory"):
+        fd = directfuse.os_open("/pyfs-memory/a", os.O_RDWR)
+        memory = directfuse.mmap(fd, 7)
+        memory[0:3] = b"CON"
+        notes.events.clear()
+        with pytest.raises(TimeoutError, match="late"):
+            memory.close()
+        assert memory.closed
+        assert directfuse.pread(fd, 7, 0) == b"CONtent"
+        directfuse.close(fd)
+
+
+def test_memory_that_was_not_closed_is_written_back_though_a_signals_handler_raises(
+    raising_handler, monkeypatch
+):
+    unraisable = []
+    monkeypatch.setattr("sys.unraisablehook", lambda said: unraisable.append(said.exc_type))
+    notes = InterruptsItsWriter()
+    with directfuse.mount(notes, "/pyfs-memory"):
+        fd = directfuse.os_open("/pyfs-memory/a", os.O_RDWR)
+        memory = directfuse.mmap(fd, 7)
+        memory[3:7] = b"TENT"
+        notes.events.clear()
+        del memory
+        assert directfuse.pread(fd, 7, 0) == b"conTENT"
+        directfuse.close(fd)
+    assert unraisable == [TimeoutError]
 
 
 def test_the_duties_of_the_write_back_cache():
