@@ -27,7 +27,8 @@ def _called(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename, error.filename2 = path, None
+        error.filename = path
+        del error.filename2  # str() would show a None
         raise
 
 

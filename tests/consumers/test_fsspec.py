@@ -188,11 +188,18 @@ def test_transactions(fs, memory):
 def test_an_error_in_a_transaction_names_the_file(fs, memory):
     with pytest.raises(FileNotFoundError) as caught, fs.transaction:
         fs.open(f"{memory}/missing/f", "wb")
-    assert caught.value.filename == f"{memory}/missing/f"
+    said = f"[Errno 2] No such file or directory: '{memory}/missing/f'"
+    assert (caught.value.filename, str(caught.value)) == (f"{memory}/missing/f", said)
     fs.mkdir(f"{memory}/d")
     with pytest.raises(IsADirectoryError) as caught, fs.transaction:
         fs.open(f"{memory}/d", "wb").write(b"x")
     assert (caught.value.filename, caught.value.filename2) == (f"{memory}/d", None)
+
+
+def test_an_error_of_opening_a_file_says_what_that_of_io_does(fs, memory):
+    with pytest.raises(FileNotFoundError) as caught:
+        fs.open(f"{memory}/missing")
+    assert str(caught.value) == f"[Errno 2] No such file or directory: '{memory}/missing'"
 
 
 @pytest.mark.parametrize(
