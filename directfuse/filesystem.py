@@ -234,13 +234,27 @@ class DirectFuseFileSystem(AbstractFileSystem, metaclass=_Kept):
         self, paths: list[Any], starts: list[Any], ends: list[Any], on_error: str
     ) -> list[Any]:
         requests: list[Any] = []
-        for path, start, end in zip(paths, starts, ends, strict=True):
-            begin, stop = start or 0, end
-            if begin < 0 or (stop is not None and stop < 0):
-                begin, stop, _ = slice(start, end).indices(self.size(path))
-            length = None if stop is None else max(0, stop - begin)
-            requests.append((self._strip_protocol(path), begin, length))
-        return _fast.read_many(requests, errors="raise" if on_error == "raise" else "return")
+        failures: dict[int, OSError] = {}  # of those whose place in the file cannot be told
+        for place, (path, start, end) in enumerate(zip(paths, starts, ends, strict=True)):
+            try:
+                requests.append((self._strip_protocol(path), *self._extent(path, start, end)))
+            except OSError as error:
+                if on_error == "raise":
+                    raise
+                failures[place] = error
+        found: list[Any] = _fast.read_many(
+            requests, errors="raise" if on_error == "raise" else "return"
+        )
+        for place, failure in failures.items():
+            found.insert(place, failure)
+        return found
+
+    def _extent(self, path: Any, start: int | None, end: int | None) -> tuple[int, int | None]:
+        """Offset and length; None: to the end of the file, from which negative numbers count."""
+        begin, stop = start or 0, end
+        if begin < 0 or (stop is not None and stop < 0):
+            begin, stop, _ = slice(start, end).indices(self.size(path))
+        return begin, None if stop is None else max(0, stop - begin)
 
     def pipe_file(self, path: Any, value: Any, mode: str = "overwrite", **options: Any) -> None:
         """Makes a file of these bytes; mode "create" raises FileExistsError when there is one."""

@@ -143,6 +143,16 @@ def test_cat_file_and_ranges(fs, memory):
         fs.cat_ranges([f"{memory}/none"], 0, 1, on_error="raise")
 
 
+def test_ranges_from_the_end_of_a_file_that_is_not_there(fs, memory):
+    path, none = f"{memory}/f", f"{memory}/none"
+    fs.pipe(path, b"0123456789")
+    found = fs.cat_ranges([none, path, none, path], [-2, -2, 0, 3], [None, None, -1, 5])
+    assert [type(one) for one in found] == [FileNotFoundError, bytes, FileNotFoundError, bytes]
+    assert (found[1], found[3]) == (b"89", b"34")
+    with pytest.raises(FileNotFoundError):
+        fs.cat_ranges([path, none], [0, -2], [1, None], on_error="raise")
+
+
 def test_files_are_files(fs, memory):
     with fs.open(f"{memory}/f", "wb") as file:
         assert file.write(b"a\nb\n") == 4 and file.path == f"{memory}/f"
