@@ -98,16 +98,21 @@ def _host() -> nodes.Host | None:
 
 
 def _lived_for() -> nodes.Host | None:
-    """The same, or of the program that has started this thread."""
+    """The same, or of the program that has started this thread; if init() has made it."""
     host = _host() or getattr(starter(), "host", None)
     with _lock:
         return host if host in _initialised else None
 
 
 def _meant() -> nodes.Host | None:
-    """That of the operation that runs on this thread, or of _lived_for(). Of code that no program
-    has started, as a thread of an object's, the only one."""
-    return nodes.running() or _lived_for() or (nodes.only() if starter() is None else None)
+    """That of the operation that runs on this thread, or of the program that has started it, which
+    may be an object's. Of code that no program has started, as a thread of an object's, the only
+    one."""
+    program = starter()
+    host = nodes.running() or _host() or getattr(program, "host", None)
+    if host in nodes.hosts:
+        return host
+    return nodes.only() if program is None else None
 
 
 def _patch_pyfuse3(pyfuse3: Any) -> None:

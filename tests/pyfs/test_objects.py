@@ -4,6 +4,7 @@ import ctypes
 import errno
 import io
 import os
+import queue
 import signal
 import stat
 import struct
@@ -170,13 +171,14 @@ def test_an_interrupt_that_no_signal_has_raised_is_an_error(kind, caplog):
     assert f"{kind.__name__}.open() raised KeyboardInterrupt(): EIO" in caplog.text
 
 
-def test_notifications_reach_the_mount():
-    class Cached(Notes):
-        def entry(self, inode):
-            entry = super().entry(inode)
-            entry.entry_timeout = entry.attr_timeout = 300
-            return entry
+class Cached(Notes):
+    def entry(self, inode):
+        entry = super().entry(inode)
+        entry.entry_timeout = entry.attr_timeout = 300
+        return entry
 
+
+def test_notifications_reach_the_mount():
     cached = Cached()
     with directfuse.mount(cached, "/pyfs-notify"):
         inode = directfuse.stat("/pyfs-notify/a").st_ino
@@ -186,6 +188,39 @@ def test_notifications_reach_the_mount():
         assert directfuse.stat("/pyfs-notify/a").st_size == len(b"content of a and more")
         with pytest.raises(FileNotFoundError):
             pyfuse3.invalidate_entry(pyfuse3.ROOT_INODE, b"unknown")
+
+
+WATCHED = []
+
+
+class Watched(Cached):
+    """A thread of its own sees changes, and tells of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.changes, self.answers = queue.SimpleQueue(), queue.SimpleQueue()
+        threading.Thread(target=self.watch, daemon=True).start()
+        WATCHED.append(self)
+
+    def watch(self):
+        for inode in iter(self.changes.get, None):
+            try:
+                self.answers.put(pyfuse3.invalidate_inode(inode))
+            except BaseException as error:
+                self.answers.put(error)
+
+
+def test_notifications_of_a_thread_that_a_class_starts_reach_its_own_mount():
+    with directfuse.mount(Watched, "/pyfs-one"), directfuse.mount(Watched, "/pyfs-other"):
+        sizes = []
+        for notes, point in zip(WATCHED, ("/pyfs-one", "/pyfs-other"), strict=True):
+            inode = directfuse.stat(f"{point}/a").st_ino
+            notes.data[inode] += b" and more"
+            notes.changes.put(inode)
+            assert notes.answers.get(timeout=10) is None
+            sizes.append(directfuse.stat(f"{point}/a").st_size)
+            notes.changes.put(None)
+    assert sizes == [len(b"content of a and more")] * 2
 
 
 class WritesBack(Notes):
