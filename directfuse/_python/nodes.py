@@ -9,6 +9,7 @@ import errno
 import inspect
 import logging
 import os
+import queue
 import reprlib
 import signal
 import sqlite3
@@ -16,7 +17,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard
 
 from directfuse import _pyhost
@@ -76,6 +77,30 @@ def _loops_of(module: str) -> set[str]:
     }
 
 
+class Later:
+    """What a file system leaves to a thread of its own, because it may have to wait for the very
+    operation that asks for it; begun when there is something to do."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._begun = False
+
+    def call(self, what: Callable[[], object]) -> None:
+        with self._lock:
+            begins, self._begun = not self._begun, True
+        if begins:
+            threading.Thread(target=self._run, name="directfuse later", daemon=True).start()
+        self._calls.put(what)
+
+    def _run(self) -> None:
+        for call in iter(self._calls.get, None):
+            call()
+
+    def end(self) -> None:
+        self._calls.put(None)
+
+
 class Host:
     """One pyfuse3 file system: its session, its loop, its log."""
 
@@ -92,6 +117,7 @@ class Host:
         self.session = _pyhost.NodeSession(served, self, pyfuse3, self._writes_back, acls)
         self._loop: loops.Loop | None = None
         self._own_loop = False
+        self.later = Later()
         self._make_locks()
         self._lost: str | None = None  # why operations that need the loop cannot be served
 
@@ -145,6 +171,7 @@ class Host:
         """Ends the session, and the loop if it is ours; once, and it has ended for whoever asks."""
         with self._end_lock:
             hosts.discard(self)
+            self.later.end()
             self._close_session()
             with self._loop_lock:
                 loop, self._loop = self._loop, None
@@ -238,6 +265,7 @@ class Host:
     def after_fork(self) -> None:
         """In the child: threads other than this one, loops among them, do not exist."""
         was_taken = self.session.turn.renew()
+        self.later = Later()
         self._make_locks()
         if self._loop is not None:
             flying = self._loop.flying

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from directfuse import _paths
 from directfuse._python import foreign, loops, nodes, paths
+from directfuse._python.nodes import log
 from directfuse._python.suspend import LOOPS
 
 __all__ = ["close_left", "install", "running", "starter"]
@@ -175,7 +176,9 @@ def close_left(program: Any) -> None:
         _close(program.host)
 
 
-_NOTIFICATIONS = "terminate", "invalidate_inode", "invalidate_entry", "notify_store"
+_NOTIFICATIONS = (  # noqa: SIM905
+    "terminate invalidate_inode invalidate_entry invalidate_entry_async notify_store"
+).split()
 
 
 def _notifications(theirs: dict[str, Any]) -> tuple[Callable[..., Any], ...]:
@@ -200,8 +203,16 @@ def _notifications(theirs: dict[str, Any]) -> tuple[Callable[..., Any], ...]:
         if ours is None:
             theirs["invalidate_entry"](inode_p, name, deleted)
         else:
-            code = ours.session.invalidate_entry(inode_p, name, deleted)
-            _check(code, "fuse_lowlevel_notify_inval_entry")
+            _invalidate_entry(ours, inode_p, name, deleted)
+
+    def invalidate_entry_async(
+        inode_p: int, name: bytes, deleted: int = 0, ignore_enoent: bool = False
+    ) -> None:
+        ours = _meant()
+        if ours is None:
+            theirs["invalidate_entry_async"](inode_p, name, deleted, ignore_enoent)
+        else:
+            ours.later.call(lambda: _invalidate_late(ours, inode_p, name, deleted, ignore_enoent))
 
     def notify_store(inode: int, offset: int, data: Any) -> None:
         ours = _meant()
@@ -210,7 +221,24 @@ def _notifications(theirs: dict[str, Any]) -> tuple[Callable[..., Any], ...]:
         else:
             _check(ours.session.store(inode, offset, data), "fuse_lowlevel_notify_store")
 
-    return terminate, invalidate_inode, invalidate_entry, notify_store
+    return terminate, invalidate_inode, invalidate_entry, invalidate_entry_async, notify_store
+
+
+def _invalidate_entry(host: nodes.Host, inode_p: int, name: bytes, deleted: int) -> None:
+    code = host.session.invalidate_entry(inode_p, name, deleted)
+    _check(code, "fuse_lowlevel_notify_inval_entry")
+
+
+def _invalidate_late(
+    host: nodes.Host, inode_p: int, name: bytes, deleted: int, ignore_enoent: bool
+) -> None:
+    """Nobody waits for it: the log gets its errors."""
+    try:
+        _invalidate_entry(host, inode_p, name, deleted)
+    except Exception as error:
+        ignored = ignore_enoent and isinstance(error, FileNotFoundError)
+        if not ignored and host in nodes.hosts:  # else it has ended meanwhile
+            log.exception("invalidate_entry_async(%r, %r)", inode_p, name)
 
 
 # ---- fusepy, mfusepy, refuse ---------------------------------------------------------------------

@@ -12,11 +12,13 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 
 import directfuse
 from directfuse import _paths, _pyhost
+from directfuse._python import nodes
 from directfuse._python.nodes import Host
 from directfuse._python.writeback import WriteBack
 
@@ -221,6 +223,43 @@ def test_notifications_of_a_thread_that_a_class_starts_reach_its_own_mount():
             sizes.append(directfuse.stat(f"{point}/a").st_size)
             notes.changes.put(None)
     assert sizes == [len(b"content of a and more")] * 2
+
+
+class Replaced(Cached):
+    """By setxattr() the name `a` becomes another file."""
+
+    async def setxattr(self, inode, name, value, ctx):
+        self.files[b"a"] = self.add(b"b", b"another")
+        pyfuse3.invalidate_entry_async(pyfuse3.ROOT_INODE, b"a")
+
+
+def test_invalidating_later_is_about_the_file_system_that_asks_for_it():
+    """Also when the one that was the first to do so is gone."""
+
+    def until_it_is_looked_up(point):
+        directfuse.stat(f"{point}/a")
+        directfuse.setxattr(f"{point}/a", "user.replace", b"")
+        end = time.monotonic() + 10
+        while directfuse.stat(f"{point}/a").st_size != len(b"another"):
+            assert time.monotonic() < end
+
+    with directfuse.mount(Replaced(), "/pyfs-second"):
+        with directfuse.mount(Replaced(), "/pyfs-first"):
+            until_it_is_looked_up("/pyfs-first")
+        until_it_is_looked_up("/pyfs-second")
+
+
+def test_the_log_has_what_cannot_be_invalidated_later(monkeypatch):
+    class Asks(Notes):
+        async def setxattr(self, inode, name, value, ctx):
+            pyfuse3.invalidate_entry_async(pyfuse3.ROOT_INODE, b"unknown", 0, True)
+            pyfuse3.invalidate_entry_async(pyfuse3.ROOT_INODE, value)
+
+    logged = queue.SimpleQueue()
+    monkeypatch.setattr(nodes.log, "exception", lambda text, *words: logged.put(text % words))
+    with directfuse.mount(Asks(), "/pyfs-asks"):
+        directfuse.setxattr("/pyfs-asks/a", "user.ask", b"strange")
+        assert logged.get(timeout=10) == "invalidate_entry_async(1, b'strange')"
 
 
 class WritesBack(Notes):
