@@ -18,6 +18,7 @@ Audit hooks see "directfuse.mount" (command) and "directfuse.unmount" (mountpoin
 inside a mount raises no event, what leads outside raises that of the `os` function.
 """
 
+from io import RawIOBase as _RawIOBase
 from typing import TYPE_CHECKING, Any
 
 from directfuse import path
@@ -212,6 +213,9 @@ for _public in (
 ):
     _public.__module__ = __name__  # as users know them, in tracebacks and pickles
 del _public
+
+_RawIOBase.register(FileIO)  # what isinstance() says, in each interpreter
+del _RawIOBase
 
 __version__: str
 

@@ -27,6 +27,7 @@
 /* The module's constants: set once by PyInit__fast, never changed, never freed. The core is one
  * for a process, so is the module (it does not support isolated subinterpreters). */
 struct df_fast {
+    int64_t interpreter; /* that has imported the module first */
     PyTypeObject *stat_result;
     PyObject *unsupported; /* io.UnsupportedOperation */
     bool utf8;             /* the file system encoding is UTF-8 */
@@ -53,6 +54,16 @@ static inline void df_fast_replace(PyObject **variable, PyObject *value)
     *variable = value; /* before what was there goes: that may call anything */
     Py_XDECREF(before);
 }
+
+/* An attribute of a module: a new reference, or NULL with an exception. */
+PyObject *df_fast_import(const char *module_name, const char *name);
+
+/* Whether it is the interpreter that has imported this module first which calls. */
+bool df_fast_is_first(void);
+
+/* An attribute of a module, where `first` is what it was to that interpreter: from Python 3.12 on
+ * each has its own. */
+PyObject *df_fast_own(PyObject *first, const char *module_name, const char *name);
 
 #define DF_FAST_METHOD(name, function, flags, doc)                                                 \
     {name, (PyCFunction)(void (*)(void))(function), flags, PyDoc_STR(doc)}

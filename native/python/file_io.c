@@ -17,6 +17,14 @@ static PyObject *raise_closed(void)
     return NULL;
 }
 
+static void raise_unsupported(const char *text)
+{
+    PyObject *type = df_fast_own(df_fast.unsupported, "io", "UnsupportedOperation");
+    if (type)
+        PyErr_SetString(type, text);
+    Py_XDECREF(type);
+}
+
 int df_file_io_descriptor(PyObject *self, int need)
 {
     const struct df_raw_file *file = df_raw_file_of(self);
@@ -25,8 +33,8 @@ int df_file_io_descriptor(PyObject *self, int need)
         return -1;
     }
     if ((file->open_mode & need) != need) {
-        PyErr_Format(df_fast.unsupported, "File not open for %s",
-                     need & DF_FILE_MODE_READ ? "reading" : "writing");
+        raise_unsupported(need & DF_FILE_MODE_READ ? "File not open for reading"
+                                                   : "File not open for writing");
         return -1;
     }
     return file->fd;
@@ -305,8 +313,7 @@ static PyObject *file_fileno(PyObject *self, PyObject *unused)
     (void)unused;
     if (df_file_io_descriptor(self, 0) < 0)
         return NULL;
-    PyErr_SetString(
-        df_fast.unsupported,
+    raise_unsupported(
         "fileno: a file in a mount has no descriptor of the kernel (in a program that is "
         "started by `directfuse run` it has); for functions of directfuse take the "
         "attribute `descriptor` of the raw file");

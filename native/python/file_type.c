@@ -223,27 +223,10 @@ static int make_type(PyObject *module, PyObject *base)
     return df_fast.file_io ? PyModule_AddType(module, df_fast.file_io) : -1;
 }
 
-/* isinstance(file, io.RawIOBase): the ABC is told, as io.py does for its own. */
-static int register_type(PyObject *io)
-{
-    PyObject *abc = PyObject_GetAttrString(io, "RawIOBase");
-    PyObject *result =
-        abc ? PyObject_CallMethod(abc, "register", "O", (PyObject *)df_fast.file_io) : NULL;
-    Py_XDECREF(abc);
-    Py_XDECREF(result);
-    return result ? 0 : -1;
-}
-
 int df_file_type_prepare(PyObject *module)
 {
-    PyObject *io = PyImport_ImportModule("io");
-    PyObject *c_io = PyImport_ImportModule("_io");
-    PyObject *base = c_io ? PyObject_GetAttrString(c_io, "_RawIOBase") : NULL;
-    int error = -1;
-    if (io && base)
-        error = make_type(module, base) < 0 ? -1 : register_type(io);
+    PyObject *base = df_fast_import("_io", "_RawIOBase");
+    int error = base ? make_type(module, base) : -1;
     Py_XDECREF(base);
-    Py_XDECREF(c_io);
-    Py_XDECREF(io);
     return error;
 }

@@ -5,7 +5,7 @@
 
 struct df_fast df_fast;
 
-static PyObject *import_attribute(const char *module_name, const char *name)
+PyObject *df_fast_import(const char *module_name, const char *name)
 {
     PyObject *module = PyImport_ImportModule(module_name);
     PyObject *value = module ? PyObject_GetAttrString(module, name) : NULL;
@@ -13,9 +13,26 @@ static PyObject *import_attribute(const char *module_name, const char *name)
     return value;
 }
 
+static int64_t this_interpreter(void)
+{
+    return PyInterpreterState_GetID(PyInterpreterState_Get());
+}
+
+bool df_fast_is_first(void)
+{
+    return this_interpreter() == df_fast.interpreter;
+}
+
+PyObject *df_fast_own(PyObject *first, const char *module_name, const char *name)
+{
+    if (DF_LIKELY(df_fast_is_first()))
+        return Py_NewRef(first);
+    return df_fast_import(module_name, name);
+}
+
 static int find_encoding(void)
 {
-    PyObject *function = import_attribute("sys", "getfilesystemencoding");
+    PyObject *function = df_fast_import("sys", "getfilesystemencoding");
     PyObject *name = function ? PyObject_CallFunctionObjArgs(function, NULL) : NULL;
     df_fast.utf8 = name && PyUnicode_CompareWithASCIIString(name, "utf-8") == 0;
     Py_XDECREF(function);
@@ -25,8 +42,9 @@ static int find_encoding(void)
 
 static int prepare_constants(void)
 {
-    df_fast.stat_result = (PyTypeObject *)import_attribute("os", "stat_result");
-    df_fast.unsupported = import_attribute("io", "UnsupportedOperation");
+    df_fast.interpreter = this_interpreter();
+    df_fast.stat_result = (PyTypeObject *)df_fast_import("os", "stat_result");
+    df_fast.unsupported = df_fast_import("io", "UnsupportedOperation");
     df_fast.follow_symlinks = PyUnicode_InternFromString("follow_symlinks");
     df_fast.name = PyUnicode_InternFromString("name");
     df_fast.dot = PyUnicode_InternFromString(".");

@@ -160,16 +160,23 @@ static Py_ssize_t buffer_size(const struct file_request *file, Py_ssize_t block_
     return block_size > layers.buffer_size ? block_size : layers.buffer_size;
 }
 
+static PyObject *buffer_type(int open_mode)
+{
+    if ((open_mode & DF_FILE_MODE_READ) && (open_mode & DF_FILE_MODE_WRITE))
+        return df_fast_own(layers.random, "io", "BufferedRandom");
+    if (open_mode & DF_FILE_MODE_READ)
+        return df_fast_own(layers.reader, "io", "BufferedReader");
+    return df_fast_own(layers.writer, "io", "BufferedWriter");
+}
+
 static PyObject *add_buffer(const struct file_request *file, PyObject *raw, Py_ssize_t block_size)
 {
     if (warn_of_line_buffering(file) < 0)
         return abandon(raw);
-    bool updates = (file->open_mode & DF_FILE_MODE_READ) && (file->open_mode & DF_FILE_MODE_WRITE);
-    PyObject *type = updates                                 ? layers.random
-                     : (file->open_mode & DF_FILE_MODE_READ) ? layers.reader
-                                                             : layers.writer;
-    PyObject *number = PyLong_FromSsize_t(buffer_size(file, block_size));
+    PyObject *type = buffer_type(file->open_mode);
+    PyObject *number = type ? PyLong_FromSsize_t(buffer_size(file, block_size)) : NULL;
     PyObject *buffer = number ? PyObject_CallFunctionObjArgs(type, raw, number, NULL) : NULL;
+    Py_XDECREF(type);
     Py_XDECREF(number);
     if (!buffer)
         return abandon(raw);
@@ -186,10 +193,14 @@ static PyObject *given_mode(const struct file_request *file)
 static PyObject *add_text(const struct file_request *file, PyObject *buffer)
 {
     PyObject *const *slots = file->slots;
-    PyObject *text = PyObject_CallFunctionObjArgs(
-        layers.text, buffer, slots[ENCODING] ? slots[ENCODING] : Py_None,
-        slots[ERRORS] ? slots[ERRORS] : Py_None, slots[NEWLINE] ? slots[NEWLINE] : Py_None,
-        file->buffering == 1 ? Py_True : Py_False, NULL);
+    PyObject *type = df_fast_own(layers.text, "io", "TextIOWrapper");
+    PyObject *text = type ? PyObject_CallFunctionObjArgs(
+                                type, buffer, slots[ENCODING] ? slots[ENCODING] : Py_None,
+                                slots[ERRORS] ? slots[ERRORS] : Py_None,
+                                slots[NEWLINE] ? slots[NEWLINE] : Py_None,
+                                file->buffering == 1 ? Py_True : Py_False, NULL)
+                          : NULL;
+    Py_XDECREF(type);
     if (!text)
         return abandon(buffer);
     Py_DECREF(buffer);
@@ -204,11 +215,12 @@ static PyObject *add_layers(const struct file_request *file, PyObject *raw, Py_s
     return buffer && file->text ? add_text(file, buffer) : buffer;
 }
 
-/* Opened to be read, with what io does by default. */
+/* Opened to be read, with what io does by default, to become of the io that we have met first. */
 static bool may_sleep(const struct file_request *file)
 {
     PyObject *const *slots = file->slots;
-    if (file->open_mode != DF_FILE_MODE_READ || file->buffering == 0 || file->buffering == 1)
+    if (!df_fast_is_first() || file->open_mode != DF_FILE_MODE_READ || file->buffering == 0 ||
+        file->buffering == 1)
         return false;
     return !file->text ||
            (!given(slots[ERRORS]) && !given(slots[NEWLINE]) && df_dormant_is_utf8(slots[ENCODING]));
@@ -399,23 +411,15 @@ static PyObject *fast_open_file(PyObject *module, PyObject *const *values, Py_ss
 
 /* ---- the module ---- */
 
-static PyObject *attribute_of(const char *module_name, const char *name)
-{
-    PyObject *module = PyImport_ImportModule(module_name);
-    PyObject *value = module ? PyObject_GetAttrString(module, name) : NULL;
-    Py_XDECREF(module);
-    return value;
-}
-
 int df_open_file_prepare(void)
 {
-    PyObject *size = attribute_of("io", "DEFAULT_BUFFER_SIZE");
+    PyObject *size = df_fast_import("io", "DEFAULT_BUFFER_SIZE");
     layers.buffer_size = size ? PyLong_AsSsize_t(size) : -1;
     Py_XDECREF(size);
-    layers.reader = attribute_of("io", "BufferedReader");
-    layers.writer = attribute_of("io", "BufferedWriter");
-    layers.random = attribute_of("io", "BufferedRandom");
-    layers.text = attribute_of("io", "TextIOWrapper");
+    layers.reader = df_fast_import("io", "BufferedReader");
+    layers.writer = df_fast_import("io", "BufferedWriter");
+    layers.random = df_fast_import("io", "BufferedRandom");
+    layers.text = df_fast_import("io", "TextIOWrapper");
     layers.mode = PyUnicode_InternFromString("mode");
     layers.read_mode = PyUnicode_InternFromString("r");
     if (layers.buffer_size < 0 || !layers.reader || !layers.writer || !layers.random ||

@@ -147,9 +147,17 @@ static void put_times(PyObject *result, const struct stat *st)
         put_time(result, 2, &st->st_ctim);
 }
 
+static PyObject *new_result(void)
+{
+    PyObject *type = df_fast_own((PyObject *)df_fast.stat_result, "os", "stat_result");
+    PyObject *result = type ? PyStructSequence_New((PyTypeObject *)type) : NULL;
+    Py_XDECREF(type);
+    return result;
+}
+
 static PyObject *make_result(const struct stat *st)
 {
-    PyObject *result = PyStructSequence_New(df_fast.stat_result);
+    PyObject *result = new_result();
     if (!result)
         return NULL;
     put(result, MODE, PyLong_FromUnsignedLong(st->st_mode));

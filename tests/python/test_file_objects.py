@@ -12,6 +12,8 @@ import pytest
 
 import directfuse
 
+from .subinterpreters import in_subinterpreter
+
 
 @pytest.fixture
 def path(root):
@@ -414,13 +416,7 @@ def test_a_file_may_outlive_the_modules(our, mode, interpreter, script, tmp_path
         file = {our}(path, {mode!r})
     """
     if interpreter == "another":
-        pytest.importorskip("_xxsubinterpreters", reason="Python has it up to 3.12")
-        program = f"""
-            import _xxsubinterpreters as interpreters, textwrap
-            other = interpreters.create()
-            interpreters.run_string(other, textwrap.dedent({program!r}))
-            interpreters.destroy(other)
-        """
+        program = in_subinterpreter(program)
     assert script(program) == ""
 
 

@@ -6,6 +6,7 @@ import pickle
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import directfuse
 from directfuse import _native
 
 from .interrupted import Interrupted, interrupted_at, interrupted_everywhere
+from .subinterpreters import in_subinterpreter
 
 
 def test_a_mount_tells_about_itself(memfs, tmp_path):
@@ -439,6 +441,47 @@ def test_importing_costs_no_mount_and_no_thread(script):
         print(directfuse.mounts(), len(os.listdir("/proc/self/task")))
     """
     assert script(text) == "[] 1"
+
+
+@pytest.fixture
+def in_both(script, tmp_path):
+    """Runs code in the main interpreter, then other code in one that shares the GIL with it; `path`
+    is a file of a mount. What they print."""
+
+    def run(first, then):
+        point = os.fspath(tmp_path / "m")
+        begin = f"import directfuse, io, os\npath = {point + '/f'!r}\n"
+        mount = (
+            f"directfuse.mount(['memfs', {point!r}])\ndirectfuse.open(path, 'w').write('text')\n"
+        )
+        main = begin + mount + textwrap.dedent(first)
+        return script(main + in_subinterpreter(begin + textwrap.dedent(then)))
+
+    return run
+
+
+def test_what_a_subinterpreter_gets_is_of_its_own_classes(in_both):
+    said = in_both(
+        "assert directfuse.stat(path).st_size == 4",
+        """
+        st = directfuse.stat(path)
+        print(type(st) is os.stat_result, st.st_size)
+        for mode in "rb", "r+b", "wb", "r", "w":
+            with directfuse.open(path, mode) as file, open(os.devnull, mode) as real:
+                file.closed, file.name  # it is dormant
+                print(mode, type(file) is type(real), isinstance(file, io.IOBase))
+            if "b" in mode:
+                assert isinstance(file.raw, io.RawIOBase)
+        with directfuse.open(path, "rb", 0) as file:
+            for call in file.fileno, lambda: file.write(b""):
+                try:
+                    call()
+                except io.UnsupportedOperation:
+                    print("unsupported")
+        """,
+    )
+    same = [f"{mode} True True" for mode in ("rb", "r+b", "wb", "r", "w")]
+    assert said.split("\n") == ["True 4", *same, "unsupported", "unsupported"]
 
 
 @pytest.mark.skipif(
