@@ -300,7 +300,7 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "directfuse._fast.DirEntry",
     .basicsize = sizeof(struct dir_entry),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = DF_FAST_TYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };
 

@@ -464,7 +464,7 @@ static int make_kind(struct kind *kind, PyObject *module, const char *name, cons
     PyType_Spec spec = {
         .name = name,
         .basicsize = (int)(kind->offset + (Py_ssize_t)sizeof(struct dormant)),
-        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .flags = DF_FAST_TYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
         .slots = slots,
     };
     kind->type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, (PyObject *)kind->base);

@@ -65,6 +65,10 @@ bool df_fast_is_first(void);
  * each has its own. */
 PyObject *df_fast_own(PyObject *first, const char *module_name, const char *name);
 
+/* Our types are the same in all interpreters. The interpreter's caches of attributes, each of which
+ * numbers types by itself, take only what cannot be changed for the same. */
+#define DF_FAST_TYPE (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE)
+
 #define DF_FAST_METHOD(name, function, flags, doc)                                                 \
     {name, (PyCFunction)(void (*)(void))(function), flags, PyDoc_STR(doc)}
 

@@ -203,7 +203,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "directfuse._fast.FileIO",
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = DF_FAST_TYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };
 

@@ -274,7 +274,7 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "directfuse._fast.Mapping",
     .basicsize = sizeof(struct mapping),
-    .flags = Py_TPFLAGS_DEFAULT,
+    .flags = DF_FAST_TYPE,
     .slots = slots,
 };
 

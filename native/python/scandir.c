@@ -387,7 +387,7 @@ static PyType_Slot scan_slots[] = {
 static PyType_Spec scan_spec = {
     .name = "directfuse._fast.ScandirIterator",
     .basicsize = sizeof(struct scan),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = DF_FAST_TYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = scan_slots,
 };
 

@@ -484,6 +484,28 @@ def test_what_a_subinterpreter_gets_is_of_its_own_classes(in_both):
     assert said.split("\n") == ["True 4", *same, "unsupported", "unsupported"]
 
 
+def test_attributes_of_our_classes_are_theirs_in_a_subinterpreter(in_both):
+    """It numbers classes by itself, and finds attributes by these numbers: one of so many has the
+    number that ours has in the main interpreter."""
+    said = in_both(
+        """
+        kept = [type("C", (), {"tell": 5}) for _ in range(3000)]
+        assert all(each.tell == 5 for each in kept)
+        with directfuse.open(path, "rb", 0) as file:
+            file.tell()
+        """,
+        """
+        kept = []
+        with directfuse.open(path, "rb", 0) as file:
+            for _ in range(6000):
+                kept.append(type("C", (), {"tell": 5}))
+                assert (kept[-1].tell, file.tell()) == (5, 0)
+        print("all", len(kept))
+        """,
+    )
+    assert said == "all 6000"
+
+
 @pytest.mark.skipif(
     sys.version_info < (3, 12), reason="subinterpreters by _xxsubinterpreters: 3.12"
 )
