@@ -43,7 +43,8 @@ class Loop(ABC):
             log.error("%s: the event loop of the file system has ended", job.operation)
             self.drop(job)
         except BaseException:  # the loop may have got it, or not
-            self.drop(job, errno.EINTR)
+            if job.withdraw():
+                self.flying.discard(job)
             raise
         if not self.alive:  # drop_all() has been, perhaps, before the job was there
             self.drop(job)
@@ -73,10 +74,10 @@ class Loop(ABC):
         else:
             job.answer(result)
 
-    def drop(self, job: Job, error: int = errno.EIO) -> None:
+    def drop(self, job: Job) -> None:
         """Nobody runs it any more. If it was answered, it stays so."""
         self.flying.discard(job)
-        job.refuse(error)
+        job.refuse(errno.EIO)
 
     def drop_all(self) -> None:
         """What the loop has lost, at its end. It is no longer alive by then."""

@@ -74,8 +74,11 @@ void df_node_call(struct df_node_request *request, PyObject *args);
 /* Moves the request into a job, which answers it at the latest when it is freed. */
 PyObject *df_node_job_new(struct df_node_request *request, PyObject *method, PyObject *args);
 
-/* Answers with an errno, unless it has been answered. */
-void df_node_job_refuse(PyObject *job, int error);
+/* Whether nobody asks again who was told that it was interrupted. */
+bool df_node_is_asked_once(enum df_node_op op);
+
+/* Answers with an errno, unless it has been answered, or the loop has begun it: false then. */
+bool df_node_job_withdraw(PyObject *job, int error);
 
 /* ---- node_reply.c ---- */
 

@@ -93,17 +93,40 @@ static void call_inline(struct df_node_request *request, PyObject *method, PyObj
 
 /* ---- by the loop ---- */
 
+bool df_node_is_asked_once(enum df_node_op op)
+{
+    return op == DF_NODE_RELEASE || op == DF_NODE_RELEASEDIR || op == DF_NODE_FORGET;
+}
+
+/* Whether the loop has it, which begins it once. Where a signal's handler has raised something on
+ * the way there, what is not asked for again would be lost, and goes there once more; the exception
+ * is left set. */
+static bool post(enum df_node_op op, PyObject *helper, PyObject *job)
+{
+    PyObject *type, *value, *traceback;
+    PyObject *posted = PyObject_CallMethod(helper, "post", "O", job);
+    if (!posted && df_node_is_asked_once(op)) {
+        PyErr_Fetch(&type, &value, &traceback);
+        posted = PyObject_CallMethod(helper, "post", "O", job);
+        PyErr_Restore(type, value, traceback);
+    }
+    Py_XDECREF(posted);
+    return posted;
+}
+
 static void call_later(struct df_node_request *request, PyObject *method, PyObject *args)
 {
     PyObject *helper = request->session->helper;
+    const char *name = df_node_op_name(request->op);
     PyObject *job = df_node_job_new(request, method, args);
-    PyObject *posted = job ? PyObject_CallMethod(helper, "post", "O", job) : NULL;
-    if (!posted && job) /* unless it has been answered */
-        df_node_job_refuse(
-            job, df_error_take(df_node_fuse_error, helper, df_node_op_name(request->op), NULL));
-    else if (!posted)
+    bool posted = job && post(request->op, helper, job);
+    if (!job) {
         df_node_reply_exception(request, NULL);
-    Py_XDECREF(posted);
+    } else if (PyErr_Occurred()) {
+        int error = df_error_take(df_node_fuse_error, helper, name, NULL);
+        if (!posted) /* unless it has been answered, or the loop is about it */
+            df_node_job_withdraw(job, error);
+    }
     Py_XDECREF(job);
 }
 

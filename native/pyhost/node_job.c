@@ -17,6 +17,7 @@ struct job {
     struct df_node_request request; /* its session is referenced */
     PyObject *method;
     PyObject *args;
+    bool begun;
 };
 
 static PyTypeObject *job_type;
@@ -38,10 +39,16 @@ PyObject *df_node_job_new(struct df_node_request *request, PyObject *method, PyO
     return (PyObject *)job;
 }
 
+/* Once; and not for who was told that it was interrupted, and asks again. */
 static PyObject *call(PyObject *self, PyObject *unused)
 {
     (void)unused;
     struct job *job = (struct job *)self;
+    if (job->begun || !job->request.req) {
+        PyErr_SetString(PyExc_RuntimeError, "it was begun, or answered, before");
+        return NULL;
+    }
+    job->begun = true;
     return PyObject_Call(job->method, job->args, NULL);
 }
 
@@ -67,10 +74,25 @@ static PyObject *fail(PyObject *self, PyObject *error)
     Py_RETURN_NONE;
 }
 
-void df_node_job_refuse(PyObject *self, int error)
+static void refuse_job(PyObject *self, int error)
 {
     struct job *job = (struct job *)self;
     df_node_reply_error(&job->request, -error);
+}
+
+bool df_node_job_withdraw(PyObject *self, int error)
+{
+    struct job *job = (struct job *)self;
+    if (!job->begun)
+        refuse_job(self, error);
+    return !job->begun;
+}
+
+static PyObject *withdraw(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    bool stays = df_node_is_asked_once(((struct job *)self)->request.op);
+    return PyBool_FromLong(!stays && df_node_job_withdraw(self, EINTR));
 }
 
 static PyObject *refuse(PyObject *self, PyObject *number)
@@ -78,7 +100,7 @@ static PyObject *refuse(PyObject *self, PyObject *number)
     int error = (int)PyLong_AsLong(number);
     if (error == -1 && PyErr_Occurred())
         return NULL;
-    df_node_job_refuse(self, error);
+    refuse_job(self, error);
     Py_RETURN_NONE;
 }
 
@@ -109,6 +131,9 @@ static PyMethodDef methods[] = {
     {"answer", answer, METH_O, PyDoc_STR("answer(result, /)\n--\n\nReplies with its result.")},
     {"fail", fail, METH_O, PyDoc_STR("fail(error, /)\n--\n\nReplies with what it raised.")},
     {"refuse", refuse, METH_O, PyDoc_STR("refuse(errno, /)\n--\n\nReplies with an error.")},
+    {"withdraw", withdraw, METH_NOARGS,
+     PyDoc_STR("withdraw()\n--\n\nReplies with EINTR, if it has not begun and is asked for again: "
+               "whether it did.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,6 +6,8 @@ import contextlib
 import errno
 import gc
 import operator
+import os
+import signal
 import sys
 import threading
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ import pytest
 
 import directfuse
 from directfuse._pyhost import Turn
-from directfuse._python import nodes
+from directfuse._python import loops, nodes
 from directfuse._python.loops import (
     AsyncioLoop,
     Loop,
@@ -423,3 +425,75 @@ def test_an_operation_that_stops_its_own_loop():
                 directfuse.read(fd, 10)
         directfuse.close(fd)
         assert directfuse.listdir("/loops-stopping") == ["a"], "what runs inline goes on"
+
+
+class Counting(Slow):
+    """What its loop has done, as soon as it may."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun, self.may = threading.Event(), threading.Event()
+        self.done = []
+
+    async def do(self, name):
+        self.begun.set()
+        while not self.may.is_set():
+            await trio.sleep(0)
+        self.done.append(name)
+
+    async def setattr(self, inode, attr, fields, fh, ctx):
+        await self.do("setattr")
+        return await super().setattr(inode, attr, fields, fh, ctx)
+
+    async def release(self, fh):
+        await self.do("release")
+
+
+@pytest.fixture
+def interrupts(monkeypatch):
+    """interrupts(counting, name, early): while the loop does that operation, or before it gets it,
+    a signal's handler raises something; not when it is run again for the caller."""
+    post, left = loops.TrioLoop._post, []
+
+    def late(number, frame):
+        if left:
+            left.pop().may.set()
+            raise TimeoutError("late")
+
+    def interrupt(counting, name, *, early):
+        def interrupted(loop, job):
+            if early and left and job.operation == name:
+                signal.raise_signal(signal.SIGUSR1)
+            post(loop, job)
+            if left and job.operation == name:
+                assert counting.begun.wait(10)
+                signal.raise_signal(signal.SIGUSR1)
+
+        left.append(counting)
+        monkeypatch.setattr(loops.TrioLoop, "_post", interrupted)
+
+    former = signal.signal(signal.SIGUSR1, late)
+    yield interrupt
+    signal.signal(signal.SIGUSR1, former)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_a_signals_handler_interrupts_is_done_once(early, interrupts):
+    """The caller asks again, as the handler raises nothing there."""
+    counting = Counting()
+    with directfuse.mount(counting, "/loops-interrupted"):
+        interrupts(counting, "setattr", early=early)
+        directfuse.truncate("/loops-interrupted/a", 3)
+        assert directfuse.stat("/loops-interrupted/a").st_size == 3
+    assert counting.done == ["setattr"]
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_file_is_released_though_a_signals_handler_raises(early, interrupts):
+    """Nobody asks for that again."""
+    counting = Counting()
+    with directfuse.mount(counting, "/loops-released"):
+        fd = directfuse.os_open("/loops-released/a", os.O_RDONLY)
+        interrupts(counting, "release", early=early)
+        directfuse.close(fd)
+    assert counting.done == ["release"]
