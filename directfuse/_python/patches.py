@@ -176,9 +176,13 @@ def close_left(program: Any) -> None:
         _close(program.host)
 
 
-_NOTIFICATIONS = (  # noqa: SIM905
-    "terminate invalidate_inode invalidate_entry invalidate_entry_async notify_store"
-).split()
+_NOTIFICATIONS = (
+    "terminate",
+    "invalidate_inode",
+    "invalidate_entry",
+    "invalidate_entry_async",
+    "notify_store",
+)
 
 
 def _notifications(theirs: dict[str, Any]) -> tuple[Callable[..., Any], ...]:
