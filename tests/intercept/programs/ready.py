@@ -552,8 +552,18 @@ def epoll_signals():
     event, usr1 = ctypes.create_string_buffer(12), {signal.SIGUSR1}
     signal.signal(signal.SIGUSR1, lambda *_: heard.append("USR1"))
     signal.siginterrupt(signal.SIGUSR1, False)
-    with later(lambda: os.kill(me, signal.SIGUSR1), 0):
+    returned, returns = os.pipe()
+
+    def interrupt():
+        """Once may be ahead of the call, which would hear of nothing."""
+        while polled(0, (returned, select.POLLIN)) == []:
+            os.kill(me, signal.SIGUSR1)
+
+    with later(interrupt, 0):
         show("epoll_wait", raw(LIBC.epoll_wait, epoll, event, 1, 60000) or heard)
+        os.write(returns, b"x")
+    os.close(returned)
+    os.close(returns)
     signal.pthread_sigmask(signal.SIG_BLOCK, usr1)
     os.kill(me, signal.SIGUSR1)
     heard.clear()
