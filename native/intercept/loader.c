@@ -12,6 +12,7 @@
 #include "intercept/gs.h"
 #include "intercept/image.h"
 #include "intercept/mem.h"
+#include "intercept/proc_link.h"
 #include "intercept/rewrite.h"
 #include "intercept/run.h"
 #include "intercept/shown.h"
@@ -205,15 +206,14 @@ static bool is_called_by_file(void)
 static bool find_file_name(const struct marker *marker, char name[PATH_MAX])
 {
     static const char deleted[] = " (deleted)";
-    char link[40];
-    struct dfi_text text = DFI_TEXT(link);
+    char link[DFI_PROC_LINK_MAX];
     long size = (long)strlen(marker->name);
-    dfi_text_add(&text, "/proc/self/fd/");
-    dfi_text_add_number(&text, (unsigned long)marker->program_fd);
-    if (size > 0)
+    if (size > 0) {
         memcpy(name, marker->name, (size_t)size);
-    else
+    } else {
+        dfi_proc_link(marker->program_fd, link);
         size = dfi_kernel(__NR_readlink, link, name, PATH_MAX - 1);
+    }
     if (size <= 0)
         return false;
     name[size] = '\0';

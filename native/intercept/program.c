@@ -3,33 +3,24 @@
  */
 #include "intercept/brief.h"
 #include "intercept/intercept.h"
-#include "intercept/text.h"
+#include "intercept/proc_link.h"
 
 #include <asm/stat.h>
 #include <linux/fcntl.h>
 
-#define X_OK      1
-#define S_IFMT    0170000 /* linux/stat.h hides them where glibc is installed */
-#define S_IFREG   0100000
-
-#define NAME_SIZE 32 /* of an open file in /proc */
-
-static void write_name(char name[NAME_SIZE], int fd)
-{
-    struct dfi_text text = {.start = name, .size = NAME_SIZE};
-    dfi_text_add(&text, "/proc/self/fd/");
-    dfi_text_add_number(&text, (unsigned long)fd);
-}
+#define X_OK    1
+#define S_IFMT  0170000 /* linux/stat.h hides them where glibc is installed */
+#define S_IFREG 0100000
 
 /* By the effective ids, as execve(2) asks. Kernels before 5.8 and filters that are as old do not
  * know the call; the one before it goes by the real ids, which seldom differ. */
 static long check_executable(int fd)
 {
-    char name[NAME_SIZE];
+    char name[DFI_PROC_LINK_MAX];
     long result = dfi_kernel(__NR_faccessat2, fd, "", X_OK, AT_EMPTY_PATH | AT_EACCESS);
     if (result != -ENOSYS && result != -EPERM)
         return result;
-    write_name(name, fd);
+    dfi_proc_link(fd, name);
     return dfi_kernel(__NR_faccessat, AT_FDCWD, name, X_OK);
 }
 
@@ -48,8 +39,8 @@ static long open_file(int dirfd, const char *path, int flags, long how)
     if (path[0] == '\0' && (flags & AT_EMPTY_PATH) != 0) {
         if (dfi_kernel(__NR_fcntl, dirfd, F_GETFD) < 0)
             return -EBADF;
-        char name[NAME_SIZE];
-        write_name(name, dirfd);
+        char name[DFI_PROC_LINK_MAX];
+        dfi_proc_link(dirfd, name);
         return dfi_brief(__NR_openat, AT_FDCWD, name, how, 0);
     }
     if ((flags & AT_SYMLINK_NOFOLLOW) != 0)

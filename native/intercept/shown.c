@@ -5,6 +5,7 @@
 
 #include "intercept/brief.h"
 #include "intercept/mem.h"
+#include "intercept/proc_link.h"
 #include "intercept/run.h"
 #include "intercept/text.h"
 
@@ -162,13 +163,11 @@ static bool ask_by_mapping(int pid, const struct dfi_exe *exe, char name[PATH_MA
 /* Where the name that it was called by leads to now. */
 static bool ask_by_name(const struct dfi_exe *exe, char name[PATH_MAX])
 {
-    char link[40];
-    struct dfi_text text = DFI_TEXT(link);
+    char link[DFI_PROC_LINK_MAX];
     long fd = dfi_brief(__NR_open, exe->name, O_PATH | O_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    dfi_text_add(&text, "/proc/self/fd/");
-    dfi_text_add_number(&text, (unsigned long)fd);
+    dfi_proc_link((int)fd, link);
     bool shown = read_link(link, name);
     dfi_brief_close(fd);
     return shown;

@@ -9,8 +9,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "client/proc_link.h"
 #include "intercept/brief.h"
+#include "intercept/proc_link.h"
 #include "shadows/shadow.h"
 #include "shadows/shadow_fill.h"
 #include "shadows/shadow_kept.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "client/number.h"
-#include "client/proc_link.h"
 #include "intercept/brief.h"
+#include "intercept/proc_link.h"
 #include "shadows/linger.h"
 
 /* What an open(2) of a placeholder takes over from that of the file: by its mode the kernel judges

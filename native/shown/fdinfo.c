@@ -10,11 +10,11 @@
 #include <sys/sysmacros.h>
 
 #include "client/number.h"
-#include "client/proc_link.h"
 #include "client/record.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "intercept/brief.h"
+#include "intercept/proc_link.h"
 #include "intercept/text.h"
 #include "shadows/shadow.h"
 #include "shown/mounts.h"

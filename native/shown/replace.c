@@ -5,8 +5,8 @@
 
 #include <fcntl.h>
 
-#include "client/proc_link.h"
 #include "intercept/brief.h"
+#include "intercept/proc_link.h"
 
 long dfi_proc_replace(int fd, long memory, long error)
 {

@@ -6,12 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/proc_link.h"
 #include "core/calls.h"
 #include "core/fd.h"
 #include "core/scan.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
+#include "intercept/proc_link.h"
 #include "shadows/code_file.h"
 #include "shadows/shadow_fill.h"
 #include "ways/cwd.h"

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "client/number.h"
-#include "client/proc_link.h"
 #include "core/walk.h"
 #include "intercept/brief.h"
+#include "intercept/proc_link.h"
 #include "shadows/shadow.h"
 
 #define TREE     "/t"

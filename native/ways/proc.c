@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "client/number.h"
-#include "client/proc_link.h"
 #include "client/record.h"
 #include "core/fd.h"
+#include "intercept/proc_link.h"
 #include "intercept/shown.h"
 #include "shadows/shadow.h"
 #include "ways/cwd.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "client/files.h"
-#include "client/proc_link.h"
+#include "intercept/proc_link.h"
 #include "ways/cwd.h"
 
 /* A link to a directory whose name is ours alone: that of a process's working directory, say. */
